@@ -1,5 +1,5 @@
-// The form of a check: its name, its limits and its answer. The checks over this project's nodes (check.ts) and over
-// nodes of the fuel dialect (dialect-fuel/check.ts) give the same answers.
+// The form of a check: its name, its limits and its answer. Checks over this project's nodes (check.ts) and over nodes
+// of the fuel dialect (dialect-fuel/check.ts) give answers of the same form.
 import type { Verdict } from './cluster-view.js';
 
 export type CheckName = 'leader' | 'quorum' | 'epoch' | 'stream' | 'lag' | 'nodes';
@@ -7,7 +7,7 @@ export const CHECKS: readonly CheckName[] = ['leader', 'quorum', 'epoch', 'strea
 
 export interface Metric {
   name: string;
-  /** Node or sequencer that it is about, '' for the cluster. */
+  /** The node or sequencer that it is about. '' for the whole cluster. */
   of: string;
   value: number;
   /** '' for a plain number. */
@@ -26,13 +26,13 @@ export interface CheckAnswer {
 }
 
 export interface Thresholds {
-  /** WARN, CRIT when the margin is below. */
+  /** The answer is WARN, or CRIT, when the margin is below this number. */
   marginWarn: number;
   marginCrit: number;
-  /** WARN, CRIT when a node or sequencer is so many blocks behind, or more. */
+  /** The answer is WARN, or CRIT, when a node or sequencer is this many blocks behind, or more. */
   lagWarn: number;
   lagCrit: number;
-  /** WARN, CRIT when so many nodes, or more, are not in order. */
+  /** The answer is WARN, or CRIT, when this many nodes, or more, are not in order. */
   nodesWarn: number;
   nodesCrit: number;
 }

@@ -1,10 +1,10 @@
-// Whose nodes are these? The name that most answers give; and, where nobody could say beforehand, which answers are
-// another cluster's. Pure.
+// Whose nodes are these? The cluster is the one that most answers name. When nobody named the cluster beforehand, this
+// file also marks the answers of other clusters. Pure.
 import { familyOf, generationOf } from '../generation.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 import type { NodeProbe } from './cluster-view.js';
 
-/** The identity most nodes show; of one cluster's generations the newest. '' when no node shows any. */
+/** The identity that most nodes show. Among one cluster's generations, the newest wins. '' when no node shows any. */
 export function commonCluster(replies: NodeReply<Pick<NodeView, 'cluster'>>[]): string {
   const counts = new Map<string, number>();
   for (const reply of replies) {
@@ -18,8 +18,8 @@ export function commonCluster(replies: NodeReply<Pick<NodeView, 'cluster'>>[]): 
 }
 
 /**
- * Answers that were given without being asked for a cluster: those of another one than is meant, or than most name,
- * are foreign here.
+ * The nodes were asked without naming a cluster. This marks as foreign each answer of another cluster than the expected
+ * one. Without an expected cluster, it is the one that most answers name.
  */
 export function markForeign(probes: NodeProbe[], expected: string | undefined): NodeProbe[] {
   const cluster = expected || commonCluster(probes.map((o) => o.reply));

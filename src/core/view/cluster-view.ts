@@ -1,5 +1,5 @@
-// What is known of one cluster after it was asked: what each node said, the row per node, the leader, the findings and
-// the verdict. Types only; model.ts computes them, verdict.ts judges them.
+// What is known of one cluster after its nodes were asked: each node's answer, the row per node, the leader, the
+// findings and the verdict. This file has only types. model.ts computes them, verdict.ts judges them.
 import type {
   AdmissionState,
   EntriesRead,
@@ -47,48 +47,48 @@ export interface Finding {
   verdict: Exclude<Verdict, 'OK'>;
   code: ReasonCode;
   reason: string;
-  /** The nodes it is about, [] for the cluster. */
+  /** The nodes that it is about. [] for the whole cluster. */
   nodes: string[];
   next: string[];
 }
 
-/** What one node said, or that it said nothing. */
+/** The answer of one node, or the fact that it did not answer. */
 export interface NodeProbe {
   id: string;
   /** Without secrets. */
   url: string;
   reply: NodeReply<NodeView>;
-  /** How long the answer took; null when there was none. */
+  /** How long the answer took. null when there was none. */
   rttMs: number | null;
-  /** When it was asked, on the monotonic clock of who asked; absent where nobody noted it. */
+  /** When the node was asked, on the monotonic clock of the process that asked. Absent when nobody recorded it. */
   askedAt?: number;
-  /** The header of its head, read only when heads alone do not settle what is committed. */
+  /** The header of its head entry. It is read only when the heads alone do not settle what is committed. */
   headEntry?: NodeReply<EntriesRead>;
 }
 
 export type NodeState =
-  /** Admitted, at the committed head, and the leader's where there is one. */
+  /** Admitted, at the committed head, and with the leader's lock when there is a leader. */
   | 'OK'
-  /** Admitted, yet something keeps it from counting fully; `note` says what. */
+  /** Admitted, but something keeps it from counting fully. `note` says what. */
   | 'WARN'
-  /** Answers, and is not admitted: nothing may be counted on it. */
+  /** Answers, but is not admitted: nothing may be counted on it. */
   | 'OUT'
-  /** No key of ours. */
+  /** Holds no key of this project. */
   | 'EMPTY'
   /** Belongs to another cluster, generation or node id. */
   | 'FOREIGN'
-  /** Was named, and the configuration of the cluster does not have it: it counts for nothing. */
+  /** Was named, but the cluster's configuration does not contain it: it counts for nothing. */
   | 'STRANGER'
-  /** Answered with a refusal of Redis itself (password, rights, loading). */
+  /** Answered with a refusal by Redis itself (password, rights, loading). */
   | 'REFUSED'
   /** Did not answer in time. */
   | 'DOWN';
 
 interface NodeError {
-  /** The step that did not end (unknown) or null (refused). */
+  /** The step that did not end. null when the node refused. */
   step: Step | null;
   limitMs: number | null;
-  /** TIMEOUT-like cause is in the sentence; for a refusal the word, e.g. NOAUTH. */
+  /** The word of a refusal, e.g. NOAUTH. For a timeout, the cause is in the sentence. */
   code: string;
   message: string;
 }
@@ -98,9 +98,9 @@ export interface NodeRow {
   url: string;
   state: NodeState;
   admitted: boolean;
-  /** The admission word of section 8; null when it did not answer. */
+  /** The admission word of section 8. null when the node did not answer. */
   admission: AdmissionState | null;
-  /** Sequencer id that holds its lock, null when free or unknown (see `state`). */
+  /** Id of the sequencer that holds its lock. null when the lock is free or unknown (see `state`). */
   holder: string | null;
   owner: Owner | null;
   ttlMs: number | null;
@@ -109,16 +109,16 @@ export interface NodeRow {
   head: Height | null;
   headEpoch: Epoch | null;
   headHash: Hash | null;
-  /** Committed blocks it lacks; null when either side is unknown. */
+  /** The number of committed blocks that it lacks. null when either side is unknown. */
   lag: number | null;
-  /** Of the last call that it answered; null when it answered none. */
+  /** Round trip of the last call that it answered. null when it answered none. */
   rttMs: number | null;
   error: NodeError | null;
-  /** One sentence for any state but OK. */
+  /** One sentence, for every state except OK. */
   note: string;
   cluster: string;
   runId: string;
-  /** From the server's INFO; may be empty. */
+  /** From the server's INFO. May be empty. */
   info: Record<string, string>;
 }
 
@@ -126,9 +126,9 @@ export interface LeaderRow {
   id: string;
   epoch: Epoch;
   owner: Owner;
-  /** Until the lock is no longer held on a quorum, as the nodes count it. */
+  /** Time until a quorum no longer holds the lock, by the nodes' own count. */
   ttlMs: number;
-  /** Ids of the nodes that hold its lock under its claim. */
+  /** Ids of the nodes that hold the leader's lock under its claim. */
   nodes: string[];
 }
 
@@ -138,15 +138,15 @@ export interface ClusterView {
   reasonCode: ReasonCode;
   /** Exact commands, best first. */
   next: string[];
-  /** Everything found, worst first; the first one is the verdict's. Empty when OK. */
+  /** All findings, worst first. The first one is the verdict's. Empty when the verdict is OK. */
   findings: Finding[];
-  /** `<id>.<generation>` that most answers name, '' when none does. */
+  /** The `<id>.<generation>` that most answers name. '' when no answer names one. */
   cluster: string;
-  /** How many nodes the cluster has: its configuration's, or those that were named when there is none. */
+  /** The number of nodes in the cluster: those of its configuration. Without a configuration: those that were named. */
   configured: number;
   answered: number;
   quorum: number;
-  /** Healthy admitted nodes minus the quorum: how many more may be lost. Negative: how many are missing. */
+  /** Healthy admitted nodes minus the quorum: how many more nodes may fail. Negative: how many are missing. */
   margin: number;
   leader: LeaderRow | null;
   /** False when too few nodes answered to say whether there is a leader. */
@@ -161,14 +161,17 @@ export interface ClusterView {
 }
 
 export interface SummarizeOptions {
-  /** The cluster the operator means, e.g. from the context; '' or absent: whatever the nodes say. */
+  /** The cluster that the operator means, e.g. from the context. '' or absent: the cluster that the nodes name. */
   expectedCluster?: string;
-  /** An earlier look at the same nodes: what was committed then must be everywhere now, or the node really lags. */
+  /**
+   * The result of an earlier probe of the same nodes. Each node must have now what was committed then. Otherwise it
+   * really lags.
+   */
   earlier?: { committed: Committed | null; pending: Pending | null };
   /** Flags that name this cluster in a command, e.g. `-c lab`. */
   target?: string;
-  /** The command that starts a node's server, when we know one. */
+  /** The command that starts a node's server, when it is known. */
   startCommand?: (nodeId: string) => string | undefined;
-  /** The commands that make its sequencers run again, when we know them. */
+  /** The commands that start the cluster's sequencers again, when they are known. */
   startSequencers?: () => string[];
 }

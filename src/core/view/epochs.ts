@@ -1,4 +1,4 @@
-// The epoch of every node against the leader's epoch, or against the highest one where nobody leads. Pure.
+// Compares the epoch of every node with the leader's epoch, or with the highest one when nobody leads. Pure.
 import { MAX_EPOCH_LEAP, MAX_NUMBER, sequencerOf, type Epoch } from '../protocol/types.js';
 import type { ClusterView, LeaderRow, NodeProbe, NodeState } from './cluster-view.js';
 
@@ -7,10 +7,10 @@ interface EpochRow {
   state: NodeState;
   admitted: boolean;
   epoch: Epoch | null;
-  /** Sequencer whose term claimed it, '' when nobody did. */
+  /** The sequencer whose term claimed the epoch. '' when none did. */
   claimant: string;
   holder: string | null;
-  /** Against the leader's epoch, or the highest one where nobody leads. */
+  /** Compared with the leader's epoch, or with the highest one when nobody leads. */
   standing: 'same' | 'below' | 'above' | 'unknown' | 'left out';
   note: string;
 }
@@ -18,14 +18,14 @@ interface EpochRow {
 export interface EpochView {
   view: ClusterView;
   leader: LeaderRow | null;
-  /** The leader's, or the highest on an admitted node. */
+  /** The leader's epoch, or the highest one on an admitted node. */
   reference: Epoch;
-  /** The highest that a term can have reached; a stray one is left out. */
+  /** The highest epoch that a term can have reached. A stray epoch is left out. */
   highest: Epoch;
   rows: EpochRow[];
 }
 
-/** What to do about an epoch that no term has reached: without the key, the leader re-admits the node. */
+/** The command for an epoch that no term can have reached. Once the key is deleted, the leader re-admits the node. */
 export function deleteEpoch(url: string): string {
   return `redis-cli -u ${url} del seq:epoch:token`;
 }

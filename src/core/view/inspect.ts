@@ -1,6 +1,6 @@
-// Looks at every node once and says what the cluster is (docs/PROTOCOL.md section 9). All nodes in parallel, each
-// with its own deadline: a node that hangs costs nodeTimeout and nothing else. Where heads are between two writes a
-// second, short look tells haste from trouble.
+// Probes every node once and computes the state of the cluster (docs/PROTOCOL.md section 9). It asks all nodes in
+// parallel, each with its own deadline, so a hanging node costs only nodeTimeout. Heads differ for a moment while a
+// block is written. A second probe, shortly after, tells such a moment from a real problem.
 import { bounded } from '../nodes/ask-all.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
@@ -12,12 +12,12 @@ import { proveCommitted } from './proof.js';
 
 export interface InspectOptions extends SummarizeOptions {
   nodes: readonly NodePort[];
-  /** Per call (nodeTimeout). */
+  /** Limit for each call (nodeTimeout). */
   limitMs: number;
   clock: Clock;
-  /** What a round just before this one brought: a node that did not answer then is not waited for a second time. */
+  /** Answers of a probe just before this one. A node that did not answer then is not waited for a second time. */
   known?: ReadonlyMap<string, NodeReply<NodeView>>;
-  /** Looks twice in any case: the second round trip is measured on open connections, without the handshake. */
+  /** Always probes twice. The second round trip is measured on open connections, without the handshake. */
   twice?: boolean;
 }
 
@@ -25,7 +25,7 @@ export async function inspectCluster(options: InspectOptions): Promise<ClusterVi
   return (await inspectWithProbes(options)).view;
 }
 
-/** The view together with what the nodes said. */
+/** The view of the cluster, together with the nodes' answers. */
 export async function inspectWithProbes(options: InspectOptions): Promise<{ view: ClusterView; probes: NodeProbe[] }> {
   const first = markForeign(await probeNodes(options), options.expectedCluster);
   const view = summarize(first, options);
@@ -45,7 +45,7 @@ export async function inspectWithProbes(options: InspectOptions): Promise<{ view
   };
 }
 
-/** One inspect per node. Resolves when the last has answered or run out of time. */
+/** One inspect per node. Resolves when the last node has answered or its time is up. */
 export async function probeNodes({
   nodes,
   limitMs,
@@ -69,7 +69,7 @@ export async function probeNodes({
   );
 }
 
-/** Reads the head's header where no quorum shares a head: its parent names the committed block. */
+/** Reads the header of the head where no quorum shares a head. Its parent names the committed block. */
 async function addHeadEntries(
   probes: NodeProbe[],
   { nodes, limitMs, clock, expectedCluster }: InspectOptions,

@@ -1,5 +1,5 @@
-// Which nodes count? Those of the newest configuration that the nodes of this cluster know (docs/PROTOCOL.md section
-// 8, I13), whoever was named by hand. A node that was named and is no member is a stranger: it is shown and never
+// Which nodes count? The members of the newest configuration that this cluster's nodes know (docs/PROTOCOL.md section
+// 8, I13), whichever nodes were named by hand. A named node that is no member is a stranger: it is shown but never
 // counted. A member that nobody named counts as a node without an answer. Pure.
 import { familyOf, generationOf } from '../generation.js';
 import { memberOf, newest, type Configuration, type Member } from '../protocol/configuration.js';
@@ -7,7 +7,7 @@ import type { NodeReply, NodeView } from '../protocol/types.js';
 import { commonCluster } from './cluster-name.js';
 import type { NodeProbe } from './cluster-view.js';
 
-/** The part of an answer that says who the nodes are. */
+/** The part of an answer that says which nodes the cluster has. */
 type Told = Pick<NodeView, 'cluster' | 'config' | 'admission' | 'node'>;
 
 export interface Answer {
@@ -16,19 +16,19 @@ export interface Answer {
 }
 
 /**
- * The newest configuration that the nodes of this cluster know. Null: none knows one (a cluster of version 0.1.0, or
- * none was made yet), or the answers do not settle whose nodes these are. Then the nodes that were named count.
+ * The newest configuration that the nodes of this cluster know. Null in two cases: none of them knows one (a cluster of
+ * version 0.1.0, or none was made yet), or the answers do not settle whose nodes these are. Then the named nodes count.
  */
 export function configurationAmong(answers: readonly Answer[], expectedCluster = ''): Configuration | null {
   const found = newestOf(answers, expectedCluster);
   if (found === null || expectedCluster !== '') return found;
-  // A few answers must not make strangers of nodes that are silent: those that answered may be another cluster's.
+  // A few answers must not make strangers of silent nodes: those that answered may belong to another cluster.
   const answered = answers.filter(({ reply }) => reply.outcome === 'accepted').length;
   const unknown = answers.filter(({ id, reply }) => reply.outcome !== 'accepted' && memberOf(found, id) === undefined);
   return unknown.length < answered ? found : null;
 }
 
-/** The same, whether or not the answers settle it. */
+/** The newest configuration, even when the answers do not settle whose nodes these are. */
 export function newestOf(answers: readonly Answer[], expectedCluster: string): Configuration | null {
   const told = answers.flatMap(({ reply }) => (reply.outcome === 'accepted' ? [reply.value] : []));
   const family = expectedCluster === '' ? clearFamily(told) : familyOf(expectedCluster);
@@ -36,7 +36,7 @@ export function newestOf(answers: readonly Answer[], expectedCluster: string): C
   return newest(...told.filter(({ cluster }) => familyOf(cluster) === family).map(({ config }) => config));
 }
 
-/** The cluster that more nodes name than any other one; '' when there is none. */
+/** The cluster that more nodes name than any other cluster. '' when there is none. */
 function clearFamily(told: readonly Pick<NodeView, 'cluster'>[]): string {
   const counts = new Map<string, number>();
   for (const { cluster } of told)
@@ -45,7 +45,7 @@ function clearFamily(told: readonly Pick<NodeView, 'cluster'>[]): string {
   return first === undefined || first[1] === second?.[1] ? '' : first[0];
 }
 
-/** The cluster whose configuration `configurationAmong` gave: the newest generation of it. */
+/** The cluster whose configuration `configurationAmong` returned, in its newest generation. */
 export function clusterOf(answers: readonly Answer[], expectedCluster = ''): string {
   if (expectedCluster !== '') return expectedCluster;
   const family = clearFamily(answers.flatMap(({ reply }) => (reply.outcome === 'accepted' ? [reply.value] : [])));
@@ -57,14 +57,14 @@ export function clusterOf(answers: readonly Answer[], expectedCluster = ''): str
 }
 
 export interface Membership {
-  /** Null: what was named is all that is known. */
+  /** Null: only the named nodes are known. */
   configuration: Configuration | null;
-  /** One for each node that counts. */
+  /** One probe for each node that counts. */
   members: readonly NodeProbe[];
   strangers: readonly NodeProbe[];
 }
 
-/** What was probed, as the configuration divides it. */
+/** Divides the probed nodes by the configuration. */
 export function membershipOf(probes: readonly NodeProbe[], expectedCluster?: string): Membership {
   const configuration = configurationAmong(probes, expectedCluster);
   if (configuration === null) return { configuration, members: probes, strangers: [] };
@@ -81,7 +81,7 @@ export function membershipOf(probes: readonly NodeProbe[], expectedCluster?: str
   return { configuration, members: [...members, ...missing], strangers };
 }
 
-/** A node that was silent when it was opened has a name that was guessed. Its own record says the right one. */
+/** A node that was silent when it was opened has a guessed name. Its own record has the right one. */
 function namedBy({ id, reply }: NodeProbe): string {
   if (reply.outcome !== 'accepted' || reply.value.admission === 'foreign') return id;
   return reply.value.node || id;

@@ -1,7 +1,7 @@
-// What the answers of all nodes add up to: who leads, what is committed, how many nodes may still be lost, and what
-// to do next. Pure: the same observations give the same view, for `seq status`, `watch`, `check` and `wait` alike.
-// Counts are over the members of the cluster's configuration (membership.ts); an answer that stayed away is a row and a
-// loss, never a "no" and never "empty". docs/PROTOCOL.md sections 1, 7, 8 and 9.
+// What do the answers of all nodes add up to: who leads, what is committed, how many more nodes may fail, what to do
+// next? Pure: the same answers give the same view for `seq status`, `watch`, `check` and `wait`. All counts are over
+// the members of the cluster's configuration (membership.ts). A node without an answer has a row and counts as lost. It
+// never counts as a "no", or as empty. docs/PROTOCOL.md sections 1, 7, 8 and 9.
 import { quorumOf } from '../config.js';
 import {
   MAX_EPOCH_LEAP,
@@ -105,14 +105,14 @@ function isForeign(view: NodeView, expectedCluster: string | undefined): boolean
 
 function headEntryOf(read: NodeReply<EntriesRead> | undefined, view: NodeView) {
   if (read === undefined || read.outcome !== 'accepted') return null;
-  // The node may have moved on between the two reads: only the entry that its head facts name proves anything about
+  // The node may have written more between the two reads. Only the entry that its head facts name proves anything about
   // them.
   return read.value.entries.find((e) => e.height === view.head && e.hash === view.headHash) ?? null;
 }
 
 /**
- * The owner whose lock, under its own claim at one epoch, stands on q admitted nodes. A promotion under way is not a
- * leader yet.
+ * The owner whose lock stands on q admitted nodes, under its own claim, at one epoch. A sequencer whose promotion still
+ * runs is not a leader yet.
  */
 function findLeader(
   admitted: { id: string; view: NodeView }[],
@@ -135,13 +135,16 @@ function findLeader(
       known: true,
     };
   }
-  // Nobody is seen on q nodes. Those that did not answer could still make one of the holders a leader.
+  // No owner holds q nodes. The nodes without an answer could still make one of the holders a leader.
   const most = Math.max(0, ...[...byOwner.values()].map((held) => held.length));
   const couldBe = most + unanswered >= quorum && unanswered > 0 && configured > 0;
   return { leader: null, known: !couldBe };
 }
 
-/** Shown, so that nobody takes its silence or its data for the cluster's. It counts for nothing. */
+/**
+ * The row of a stranger. It is shown so that nobody takes its silence or its data for the cluster's. It counts for
+ * nothing.
+ */
 function strangerRow(o: NodeProbe, expectedCluster: string | undefined, members: readonly string[]): NodeRow {
   const row = nodeRow(o, expectedCluster, { lagAgainst: null, committed: null, conflicts: [], leader: null });
   const note = `it is no member of the cluster, whose nodes are ${members.join(', ')}`;
@@ -221,7 +224,7 @@ function nodeRow(
     runId: view.runId,
     info: view.info,
   };
-  // Somebody made it one by hand, or a failover did: everything else about it follows from that.
+  // Somebody made the server a replica by hand, or a failover did. Everything else about the node follows from that.
   const replica = view.info['role'] === 'slave' ? 'its server is a replica and takes no writes' : '';
   const said = (note: string): string => [note, replica].filter(Boolean).join('; ');
   if (foreign)
@@ -260,7 +263,7 @@ function admittedNote(
   disputed: boolean,
   leader: LeaderRow | null,
 ): string {
-  // It is the cause of everything else that can be said of this node.
+  // This is the cause of everything else that can be said about this node.
   if (leader !== null && view.epoch > leader.epoch + MAX_EPOCH_LEAP)
     return (
       `no term has reached its epoch ${view.epoch} (the leader's is ${leader.epoch}): somebody wrote it by hand; ` +
@@ -268,7 +271,7 @@ function admittedNote(
     );
   if (lag > 0) return `${lag} ${lag === 1 ? 'block' : 'blocks'} behind the committed head`;
   if (committed?.hash && view.head > view.floor && view.head === committed.height && view.headHash !== committed.hash) {
-    // Nobody replaces a block that was made under the same epoch: that would be choosing between two.
+    // No leader replaces a block that was made under the same epoch. That would be a choice between the two blocks.
     if (disputed)
       return `holds another block at height ${view.head} under the same epoch (a conflict; nothing replaces it)`;
     return `holds another block at height ${view.head} than the committed one (an orphan; the leader replaces it)`;
@@ -284,7 +287,7 @@ function admittedNote(
   return '';
 }
 
-/** A head between two writes is everyday life; one that stands still across two looks is worth a word. */
+/** An uncommitted head is normal between two writes. It is reported when it stays the same in two probes. */
 function isSettledPending(pending: Pending, earlier: SummarizeOptions['earlier']): boolean {
   return (
     earlier === undefined ||
@@ -298,7 +301,7 @@ function mostNamed(names: string[]): string {
   return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? '';
 }
 
-/** hold and handover count when they stand on q nodes (section 2); the longest remaining time among them is shown. */
+/** hold and handover count when they stand on q nodes (section 2). The longest remaining time among them is shown. */
 function onQuorum<T extends { pttlMs: number }>(
   marks: (T | null)[],
   quorum: number,

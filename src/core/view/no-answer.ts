@@ -1,4 +1,5 @@
-// When not one node answered there is no view of the cluster to judge: an expected failure, with every node's reason.
+// When no node answered, there is no view of the cluster to judge. That is an expected failure, with every node's
+// reason.
 import { EXIT, SeqError } from '../errors.js';
 import type { ClusterView } from './cluster-view.js';
 

@@ -1,9 +1,9 @@
-// Which clocks differ from the median of the nodes' clocks: those of nodes, by what they said just now; those of
-// sequencers, by their own word in their presence records (docs/PROTOCOL.md section 6). Pure.
+// Which clocks differ from the median of the nodes' clocks? For nodes, the answers just now tell. For sequencers, their
+// own statements in their presence records tell (docs/PROTOCOL.md section 6). Pure.
 import { medianClock, readingOf, wrongBy } from '../nodes/node-clocks.js';
 import type { NodeProbe } from './cluster-view.js';
 
-/** Of a node, or of a sequencer. */
+/** The clock of a node, or of a sequencer. */
 export type OffClock = { aheadMs: number } & (
   { node: string; sequencer?: undefined } | { node?: undefined; sequencer: string }
 );

@@ -1,26 +1,26 @@
-// The sequencers' own words, merged over all nodes: of each sequencer the newest record wins. They say nothing about
-// leadership. Pure.
+// What the sequencers say about themselves, merged over all nodes. Of each sequencer, the newest record wins. The
+// records say nothing about leadership. Pure.
 import type { Height, NodeView, Presence } from '../protocol/types.js';
 
 export interface SequencerRow {
   id: string;
   role: Presence['role'];
   height: Height;
-  /** Committed blocks its store lacks; null when the committed head is unknown. */
+  /** Committed blocks that its store lacks. null when the committed head is unknown. */
   lagBlocks: number | null;
-  /** Age of its newest record, ms, by the node's clock; null when the record does not tell. */
+  /** Age of its newest record, ms, by the node's clock. null when the record does not say. */
   seenMs: number | null;
   url: string;
   version: string;
   pid: number;
   configDigest: string;
-  /** False when it says that it could not lead; `why` is its reason. */
+  /** False when the sequencer says that it could not lead. `why` is its reason. */
   ready: boolean;
   why: string;
   host: string;
-  /** A leader that keeps fewer blocks on the nodes than it was told to: what it says of that; '' otherwise. */
+  /** The reason of a leader that keeps fewer blocks on the nodes than its configuration says. '' otherwise. */
   retentionWhy: string;
-  /** Whether its store keeps within what the nodes retain, as it says itself. */
+  /** Whether its store is inside the nodes' retained range, by its own statement. */
   margin: 'inside' | 'falling' | 'outside';
 }
 
@@ -60,8 +60,8 @@ export function mergePresence(views: readonly NodeView[], committed: Height | nu
 }
 
 /**
- * By the sequencer's own clock where it says one; else by the time left, which is longest on the node that heard it
- * last.
+ * Compares by the sequencer's own clock when both records state a time. Otherwise it compares the time left, which is
+ * longest on the node that got the record last.
  */
 function isNewer(a: Presence, b: Presence): boolean {
   const [atA, atB] = [Number(a.extra['seenAtMs']), Number(b.extra['seenAtMs'])];

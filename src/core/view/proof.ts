@@ -1,7 +1,7 @@
-// What is provably committed, from one look at the heads (docs/PROTOCOL.md sections 7 and 9). Pure. Two proofs and no
-// third: the same (height, epoch, hash) is the head of q admitted nodes, or an entry stands on top of it (I5). Copies
-// of different epochs do not add up at the head, and a node whose memory is in doubt lends its entries to I5 but
-// never a vote.
+// What do the nodes' heads prove to be committed (docs/PROTOCOL.md sections 7 and 9)? Pure. There are exactly two
+// proofs. Either q admitted nodes have the same (height, epoch, hash) as their head, or an entry stands on top of it
+// (I5). At the head, copies of different epochs are not added up. A node whose memory is in doubt has entries that
+// count for I5, but it never has a vote.
 import { quorumOf } from '../config.js';
 import type { Entry, Epoch, Hash, HeadFacts, Height } from '../protocol/types.js';
 
@@ -15,7 +15,7 @@ export interface ProofNode {
 
 export interface Committed {
   height: Height;
-  /** Null when the height is proven and its hash could not be read. */
+  /** Null when the height is proven but its hash could not be read. */
   hash: Hash | null;
 }
 
@@ -24,9 +24,9 @@ export interface Pending {
   height: Height;
   hash: Hash;
   epoch: Epoch;
-  /** Ids of the admitted nodes that hold exactly it. */
+  /** Ids of the admitted nodes that hold exactly this entry. */
   nodes: string[];
-  /** Whether the nodes that did not answer could still make it committed. */
+  /** Whether the nodes without an answer could still make it committed. */
   mayBeCommitted: boolean;
 }
 
@@ -40,7 +40,7 @@ export interface Proof {
   committed: Committed | null;
   pending: Pending | null;
   conflicts: Conflict[];
-  /** True when reading the head entries would settle a hash or a pending head. */
+  /** True when the head entries would settle a hash or a pending head, if they were read. */
   wantsHeadEntries: boolean;
 }
 
@@ -110,7 +110,7 @@ function groupHeads(nodes: readonly ProofNode[]): HeadGroup[] {
   return [...groups.values()];
 }
 
-/** I2 broken: one epoch, two blocks. I4 broken: two proofs at a height that name different blocks. */
+/** I2 is broken: two blocks under one epoch. I4 is broken: two proofs at one height name different blocks. */
 function findConflicts(
   claims: { height: Height; hash: Hash | null; why: string; nodes: string[] }[],
   groups: HeadGroup[],

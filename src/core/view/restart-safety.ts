@@ -1,6 +1,6 @@
-// Whether a node may be restarted now, one after the other (docs/PERSISTENCE.md): a node that restarts counts only
-// after the leader has admitted it again, so there must be a leader, a margin, and no node that is still on its way
-// back. Pure; unknown is no.
+// May a node be restarted now, in a rolling restart (docs/PERSISTENCE.md)? A restarted node counts only after the
+// leader has admitted it again. So there must be a leader and a margin, and no other node may still be on its way back.
+// Pure. An unknown state means no.
 import type { ClusterView } from './cluster-view.js';
 
 export interface RestartSafety {

@@ -1,6 +1,6 @@
-// The state of a cluster in one word, one sentence, one stable code and the next command. Pure. CRIT: it does not
-// write, or an invariant is broken. WARN: it writes, but it needs an operator. UNKNOWN: too few nodes answered.
-// Findings stand in the order in which they must be repaired. docs/PROTOCOL.md sections 8 and 9.
+// The state of a cluster: one word, one sentence, one stable code, and the next command. Pure. CRIT: the cluster does
+// not write, or an invariant is broken. WARN: it writes, but it needs an operator. UNKNOWN: too few nodes answered.
+// Findings are in the order in which they must be repaired. docs/PROTOCOL.md sections 8 and 9.
 import { MAX_EPOCH_LEAP, serverOf } from '../protocol/types.js';
 import { deleteEpoch } from './epochs.js';
 import { wrongClockText } from '../nodes/node-clocks.js';
@@ -18,7 +18,7 @@ export function judge(
 ): Pick<ClusterView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'findings'> {
   const target = options.target ? ` ${options.target}` : '';
   const whole = clusterFindings(facts, target, options);
-  // Where the cluster itself is not there, a line per node would only repeat it.
+  // When the cluster itself is missing, a line for each node would only repeat that.
   const explained = whole.some(
     (f) => f.code === 'NOT_INITIALISED' || f.code === 'WRONG_CLUSTER' || f.code === 'CLUSTER_MIXED',
   );
