@@ -1,8 +1,8 @@
-// Every node's entries over a range of heights, a bounded piece at a time, merged by height (docs/PROTOCOL.md section
-// 9). Reading only. Payloads are read to check hashes and dropped at once unless wanted, so memory depends neither on
-// the length of the streams nor, beyond one piece, on the size of blocks. A piece that does not come in time may only
-// be too large: it is asked for in smaller ones, and a node that cannot give one height in the time that the largest
-// block takes is not waited for again.
+// Reads every node's entries over a range of heights, one bounded piece at a time, merged by height (docs/PROTOCOL.md
+// section 9). It only reads. Payloads are read to check hashes, and dropped at once unless the caller wants them. So
+// memory does not grow with the streams, nor, beyond one piece, with the size of blocks. A piece that does not come in
+// time may only be too large, so it is asked for again in smaller pieces. The last try is a single height, with the
+// time that the largest block takes. A node that misses that, too, is not waited for again.
 import { MAX_BLOCK_BYTES } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { NodeLedger } from '../protocol/ledger.js';
@@ -10,23 +10,23 @@ import type { Entry, Height, NodeView } from '../protocol/types.js';
 import type { NodeProbe } from '../view/cluster-view.js';
 import { bounded } from '../nodes/ask-all.js';
 
-/** Payload of one piece on one node. */
+/** Payload bytes of one piece on one node. */
 const PIECE_BYTES = 4 * 1024 * 1024;
 const FIRST_PIECE = 16;
 /**
- * Entries of one piece on all nodes together: so few that they are garbage before they would be moved to where
- * garbage stays.
+ * Entries of one piece on all nodes together. With so few, V8 frees them while they are young, before it moves them to
+ * the old generation.
  */
 const MOST_ENTRIES = 1536;
-/** Pieces of fewer heights are not asked for ahead. */
+/** Pieces of fewer heights are not requested ahead of time. */
 const AHEAD_FROM = 8;
-/** More than any server holds. */
+/** More entries than any server holds. */
 const MOST_HELD = 50_000_000;
-/** Time for a piece beyond the node timeout: twice what 50 MB/s take. */
+/** Time for a piece on top of the node timeout: twice the time that 50 MB/s needs. */
 const PIECE_MS = (2 * PIECE_BYTES) / 50_000;
-/** A single height comes with its neighbours, each of which may be as large as a block can be. */
+/** A single height comes with its two neighbours. Each of the three may be as large as a block can be. */
 const ONE_HEIGHT_MS = (2 * 3 * MAX_BLOCK_BYTES) / 50_000;
-/** How much smaller the next try is. */
+/** The next try is smaller by this factor. */
 const SHRINK = 8;
 
 export interface ChunkOptions {
@@ -42,11 +42,11 @@ export interface ChunkOptions {
 }
 
 export interface Chunk {
-  /** Heights of this piece; entries one below and one above are there as well (links, proofs). */
+  /** Heights of this piece. The entries one below and one above are included, for links and proofs. */
   from: Height;
   to: Height;
   ledgers: NodeLedger[];
-  /** By node id, ascending; only nodes that answered. */
+  /** By node id, in ascending order. Only nodes that answered. */
   entries: Map<string, Entry[]>;
 }
 
@@ -94,7 +94,7 @@ export async function* readChunks(options: ChunkOptions): AsyncGenerator<Chunk> 
     );
     return { ledgers, entries, late, refused };
   };
-  /** Asks for the piece that follows; null at the end. */
+  /** Requests the next piece. null at the end. */
   const askNext = () => {
     if (!(newestFirst ? low > from : high < to) || signal?.aborted) return null;
     if (newestFirst) [low, high] = [Math.max(from, low - count), low - 1];
@@ -122,21 +122,21 @@ export async function* readChunks(options: ChunkOptions): AsyncGenerator<Chunk> 
     }
     const chunk = { from: low, to: high, ledgers, entries };
     count = Math.max(1, Math.min(Math.ceil(MOST_ENTRIES / nodes.length), count * 4, Math.floor(PIECE_BYTES / largest)));
-    // While one piece is worked on the servers look for the next one; large blocks would be in memory twice.
+    // The servers read the next piece while the caller works on this one. Large blocks would be in memory twice.
     next = entries.size > 0 && count >= AHEAD_FROM ? askNext() : null;
     yield chunk;
-    // Nobody left to read from: every further height would be unknown, and that is said by the verdict already.
+    // No node is left to read from. All further heights would be unknown, and the verdict says that already.
     if (entries.size === 0) return;
     next ??= askNext();
   }
 }
 
-/** A node of another cluster has heights of its own that mean nothing here. */
+/** A node of another cluster has its own heights. They mean nothing here. */
 function isOurs(view: NodeView): boolean {
   return view.admission !== 'foreign' && view.admission !== 'pristine';
 }
 
-/** Lowest and highest height that any of these nodes holds; null when they hold none. */
+/** Lowest and highest height that any of these nodes holds. null when they hold none. */
 export function heldRange(
   probes: readonly NodeProbe[],
   ids?: ReadonlySet<string>,
@@ -152,7 +152,7 @@ export function heldRange(
     )
       continue;
     from = Math.min(from, reply.value.floor + 1);
-    // A record that was tampered with may name any head: what is looked at is bounded all the same.
+    // A record that somebody changed by hand may name any head, so the range is bounded.
     to = Math.max(to, Math.min(reply.value.head, reply.value.floor + MOST_HELD));
   }
   return to === 0 ? null : { from, to };

@@ -8,12 +8,12 @@ import { bounded } from '../nodes/ask-all.js';
 
 interface Parting {
   height: Height;
-  /** The node shows nothing lower: they may have parted before. */
+  /** The node has no lower block. The chains may have parted before this height. */
   lowest: boolean;
   theirs: Hash;
 }
 
-/** One sentence; '' when no node answers or none differs. */
+/** One sentence. '' when no node answers or none differs. */
 export async function whereTheyPart(
   nodes: readonly NodePort[],
   store: Pick<ChainStore, 'head' | 'header'>,

@@ -1,6 +1,6 @@
-// Where a node differs from the committed chain, or two nodes from each other (docs/PROTOCOL.md section 9): a diff of
-// two nodes is a diff of (height, hash). Streams move while they are read, so what differs is looked at twice before
-// it is called a difference.
+// Where does a node differ from the committed chain, or two nodes from each other (docs/PROTOCOL.md section 9)? A diff
+// of two nodes compares (height, hash). Streams change while they are read, so a difference is reported only when a
+// second probe shows it, too.
 import { pause } from '../nodes/pause.js';
 import type { Hash, Height } from '../protocol/types.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
@@ -12,19 +12,19 @@ import { rowsOf, type MatrixCell, type MatrixOptions, type MatrixRow } from './m
 interface Difference {
   height: Height;
   /**
-   * lacks: it is above the node's head. hole: missing in between. other: another block. damaged. unknown: not to be
-   * told.
+   * lacks: the height is above the node's head. hole: the entry is missing in between. other: the node has another
+   * block. damaged: the entry is damaged. unknown: nobody can tell.
    */
   kind: 'lacks' | 'hole' | 'other' | 'damaged' | 'unknown';
   /** The node that differs. */
   node: string;
   has: Hash | null;
-  /** The committed block, or the other node's. */
+  /** The committed block, or the other node's block. */
   wanted: Hash | null;
 }
 
 export interface DiffOptions extends MatrixOptions {
-  /** One node: against the committed chain. Two: against each other. */
+  /** One node: it is compared with the committed chain. Two nodes: they are compared with each other. */
   on: readonly string[];
   from?: Height;
   to?: Height;
@@ -38,7 +38,7 @@ export interface Diff {
   compared: number;
   differences: Difference[];
   total: number;
-  /** Of those: heights at which nobody can tell, because a node did not answer or no block is proven. */
+  /** The number of these heights at which nobody can tell, because a node did not answer or no block is proven. */
   untold: number;
 }
 
@@ -47,7 +47,7 @@ const SECOND_PROBE_MS = 200;
 export async function diffStreams(options: DiffOptions): Promise<Diff> {
   const first = await diffOnce(options);
   if (first.total === 0 || first.range === null) return first;
-  // A block on its way, or a window that moved: what is left after a short wait is real.
+  // A block may be under way, or the retained range may have moved. A difference after a short wait is real.
   await pause(options.clock, SECOND_PROBE_MS);
   options.signal?.throwIfAborted();
   const lowest = Math.min(...first.differences.map((one) => one.height));

@@ -1,6 +1,6 @@
-// Height × node: which block every node holds at every height, and what that adds up to (docs/PROTOCOL.md section 9).
-// Newest first. The same letter is the same block; the committed one, or the one with most copies, is A. Verdicts are
-// the ledger's, never guesses.
+// Height × node: which block does every node hold at every height, and what does that add up to (docs/PROTOCOL.md
+// section 9)? Newest first. The same letter is the same block. A is the committed block, or else the one with the most
+// copies. Verdicts come from the ledger and are never guesses.
 import type { Clock, NodePort } from '../ports.js';
 import { describeVerdict } from '../protocol/describe.js';
 import { readLedger, type HeightVerdict, type VerdictKind } from '../protocol/ledger.js';
@@ -13,8 +13,8 @@ import { heldRange, readChunks, type Chunk } from './chunks.js';
 export interface MatrixCell {
   node: string;
   /**
-   * A, B, … of a block (lower case: on a node that does not count), `.` not there, `-` trimmed, `_` hole, `!`
-   * damaged, `?` no answer.
+   * A, B, …: a block (lower case: on a node that does not count). `.` not there, `-` trimmed, `_` hole, `!` damaged,
+   * `?` no answer.
    */
   mark: string;
   hash: Hash | null;
@@ -28,14 +28,14 @@ export interface MatrixRow {
   n: number;
   hash: Hash | null;
   epoch: Epoch;
-  /** Sequencer that wrote the copy; '' when no copy was read. */
+  /** The sequencer that wrote the copy. '' when no copy was read. */
   writer: string;
   timestamp: number | null;
   bytes: number | null;
   cells: MatrixCell[];
   /** The verdict in words. */
   note: string;
-  /** Every node that counts holds it, or has trimmed it, under one hash. */
+  /** Every node that counts holds the block under one hash, or has trimmed it. */
   same: boolean;
   data?: Uint8Array;
 }
@@ -47,7 +47,7 @@ export interface MatrixOptions {
   signal?: AbortSignal;
   target: string;
   expectedCluster?: string;
-  /** Only these nodes are shown (`--on`). Classes and counts stay over all of them. */
+  /** Only these nodes are shown (`--on`). Classes and counts still cover all nodes. */
   only?: ReadonlySet<string>;
 }
 
@@ -63,7 +63,7 @@ export interface Matrix {
   probes: NodeProbe[];
   /** null: no node holds anything. */
   range: { from: Height; to: Height } | null;
-  /** A piece at a time: a promise for each of a million rows takes longer than the row. */
+  /** Rows come in pieces: one promise for each of a million rows would take longer than the row itself. */
   pieces: AsyncGenerator<MatrixRow[]>;
 }
 
@@ -89,7 +89,7 @@ async function* matrixPieces(
   }
 }
 
-/** The same height as these nodes alone show it: what the others lack is no difference here. */
+/** The same height, reduced to these nodes. What other nodes lack is no difference here. */
 export function narrowed(row: MatrixRow, only: ReadonlySet<string>): MatrixRow {
   const cells = row.cells.filter((cell) => only.has(cell.node));
   return {
@@ -101,7 +101,7 @@ export function narrowed(row: MatrixRow, only: ReadonlySet<string>): MatrixRow {
   };
 }
 
-/** Rows of one piece, ascending. `configured`: how many nodes the cluster has. Pure. */
+/** Rows of one piece, in ascending order. `configured`: how many nodes the cluster has. Pure. */
 export function rowsOf(
   chunk: Chunk,
   nodes: readonly { id: string }[],
@@ -118,7 +118,8 @@ export function rowsOf(
 type EntryAt = (height: Height) => Entry | undefined;
 
 /**
- * Of two entries at a height, the later one. Without a hole or a double, as nearly always, the place says the height.
+ * Finds the entry at a height. Of two entries at one height, the later one wins. Nearly always there is no hole and no
+ * double entry; then the position gives the height.
  */
 function byHeight(entries: readonly Entry[]): EntryAt {
   const first = entries[0]?.height ?? 0;
@@ -127,7 +128,7 @@ function byHeight(entries: readonly Entry[]): EntryAt {
   return (height) => found.get(height);
 }
 
-/** A is the verdict's block, and nearly always the only one. */
+/** A is the verdict's block. Nearly always it is the only block. */
 function lettersOf(verdict: HeightVerdict): (hash: Hash) => string {
   let letters: Hash[] | null = null;
   return (hash) => {
@@ -201,7 +202,7 @@ export interface MatrixVerdict {
   next: string[];
 }
 
-/** What the rows add up to, gathered as they pass. */
+/** Collects the summary of the rows while they pass. */
 export class MatrixSummary {
   readonly classes: Record<string, number> = {};
   private worst: { rank: number; row: MatrixRow; code: string } | null = null;

@@ -1,11 +1,11 @@
-// What the nodes keep as evidence: superseded entries, and a stream that was set aside (docs/PROTOCOL.md section 2).
-// Reading only; a node that did not answer is a row, never "nothing there".
+// What the nodes keep as evidence: superseded entries, and a stream that was set aside (docs/PROTOCOL.md section 2). It
+// only reads. A node that did not answer has a row; it never counts as "nothing there".
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, OrphansRead } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
 import { bounded } from '../nodes/ask-all.js';
 
-/** Moving at most 32 MiB, beyond the node timeout. */
+/** Time to move at most 32 MiB, on top of the node timeout. */
 const MOVING_MS = 1000;
 
 export interface NodeOrphans {

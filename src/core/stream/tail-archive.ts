@@ -1,20 +1,20 @@
-// Blocks below what the nodes retain, from a sequencer's feed or a local store (docs/PROTOCOL.md section 7). An
-// archive proves nothing by itself: its chain must run, hash by hash, into the block that the nodes prove (their
-// floor) before one block of it is handed out. The range is therefore read twice, first for its hashes (32 bytes a
-// block are kept), then for its content.
+// Reads blocks below the nodes' retained range from a sequencer's feed or a local store (docs/PROTOCOL.md section 7).
+// An archive alone proves nothing. Its chain must lead, hash by hash, to the block that the nodes prove (their floor).
+// Before that, no block is handed out. So the range is read twice: first for its hashes (32 bytes a block are kept),
+// then for its content.
 import { blockHash } from '../chain/block.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { CommittedBlock } from '../ports.js';
 import type { Hash, Height } from '../protocol/types.js';
 
 export interface Archive {
-  /** For messages: `the store DIR`, `seq-b at URL`. */
+  /** Name for messages: `the store DIR`, `seq-b at URL`. */
   readonly name: string;
-  /** Blocks from…to in order. May end early or throw: then it does not have them all. */
+  /** Blocks from…to in order. If it ends early or throws, the archive does not have all of them. */
   read(from: Height, to: Height, signal: AbortSignal | undefined): AsyncIterable<CommittedBlock>;
 }
 
-/** A range small enough to be kept instead of being read twice. */
+/** A range up to this size is kept in memory and not read twice. */
 const KEEP_BYTES = 16 * 1024 * 1024;
 
 export async function* readArchives(
@@ -47,7 +47,7 @@ export async function* readArchives(
 
 type Chain = { ok: true; hashes: Buffer; kept: CommittedBlock[] | null } | { ok: false; why: string };
 
-/** Reads from…last−… up to the anchor at `range.to`; the blocks that will be handed out end at `range.last`. */
+/** Reads up to the anchor at `range.to`. The blocks that will be handed out end at `range.last`. */
 async function verifyChain(
   archive: Archive,
   range: { from: Height; to: Height; anchor: Hash; last: Height },

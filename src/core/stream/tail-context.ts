@@ -3,9 +3,11 @@ import type { Clock, NodePort } from '../ports.js';
 
 export interface TailContext {
   nodes: readonly NodePort[];
-  /** How many nodes the cluster has, whether or not all of them are among `nodes`: a quorum is one of these. */
+  /**
+   * The number of nodes in the cluster, even when `nodes` has only some of them. The quorum is a quorum of this number.
+   */
   configured: number;
-  /** nodeTimeout, per call; payloads get an allowance on top. */
+  /** nodeTimeout, for each call. Payloads get an allowance on top. */
   limitMs: number;
   clock: Clock;
   signal?: AbortSignal;

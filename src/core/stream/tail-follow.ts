@@ -1,6 +1,6 @@
-// The newest blocks as they are committed: every node's stream is tailed, and a block is handed out when q admitted
-// nodes show the same (height, epoch, hash), or when an entry stands on top of it (I5). docs/PROTOCOL.md section 7.
-// Node by node the next read waits until the last one was looked at, so a slow reader holds at most one small batch
+// Yields the newest blocks as they are committed. It tails every node's stream. A block is handed out when q admitted
+// nodes show the same (height, epoch, hash), or when an entry stands on top of it (I5). docs/PROTOCOL.md section 7. On
+// each node, the next read waits until the last batch has been judged. So a slow reader holds at most one small batch
 // per node.
 import { pause } from '../nodes/pause.js';
 import { quorumOf } from '../config.js';
@@ -10,21 +10,21 @@ import { bounded } from '../nodes/ask-all.js';
 import type { TailContext } from './tail-context.js';
 
 const BATCH = 4;
-/** How long one XREAD may wait: also how soon a re-stamped or replaced head is looked at again. */
+/** How long one XREAD may wait. A head that was re-stamped or replaced is read again after this time. */
 const WAIT_MS = 500;
 const AFTER_FAILURE_MS = 200;
 
 interface NodeTail {
   port: NodePort;
-  /** Newest copy by height; heights below `next` are dropped. */
+  /** Newest copy by height. Heights below `next` are dropped. */
   copies: Map<Height, Entry>;
   admitted: boolean;
   release: () => void;
 }
 
 /**
- * Yields blocks from `next` on; returns where it stands when the nodes are further than the tails can prove, after
- * `to`, or when aborted.
+ * Yields blocks from `next` on. It returns its position in three cases: the nodes are further than the tails can prove,
+ * `to` was reached, or it was aborted.
  */
 export async function* followHead(
   context: TailContext,
@@ -78,7 +78,7 @@ export async function* followHead(
       }
       incarnation = read.incarnation;
       if (read.value.lastId === '') {
-        // Quiet: an entry may have come under an id below one that was superseded, which XREAD does not show.
+        // The stream is quiet. A new entry may have an id below that of a superseded one, and XREAD does not show that.
         const again = await bounded(
           tail.port.read({ from: next, to: next + 1, limit: 2, data: true }, context.limitMs),
           context.limitMs,
@@ -121,7 +121,7 @@ export async function* followHead(
           for (const height of tail.copies.keys()) if (height < next) tail.copies.delete(height);
         continue;
       }
-      // Something above is there, so `next` is committed (I5) and yet not to be had from what the tails gave.
+      // An entry above is there, so `next` is committed (I5). But the tails did not bring `next` itself.
       if (block !== null || tails.some((t) => t.admitted && [...t.copies.keys()].some((height) => height > next)))
         return { next, parent };
       const woken = new Promise<void>((resolve) => {

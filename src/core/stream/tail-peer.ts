@@ -1,5 +1,5 @@
-// A sequencer's feed as an archive. Its first block names its own parent here; the chain check up to the nodes' floor
-// makes that harmless.
+// Uses a sequencer's feed as an archive. The first block here names its own parent. That is harmless, because the chain
+// is checked up to the nodes' floor.
 import { httpCall } from '../http-call.js';
 import type { CommittedBlock } from '../ports.js';
 import type { Height } from '../protocol/types.js';
@@ -10,7 +10,7 @@ import type { Archive } from './tail-archive.js';
 export interface PeerAccess {
   token?: string;
   ca?: string | Buffer;
-  /** To connect, and between two blocks. */
+  /** Time limit to connect, and between two blocks. */
   limitMs: number;
 }
 

@@ -1,7 +1,7 @@
 // Reads committed blocks that the nodes still hold, in order, in batches of bounded size (docs/PROTOCOL.md sections 7
-// and 9). One node gives the payloads, hash-checked and parent-linked; the last block of every batch is proven by the
-// others before any of it is handed out, and the links prove the rest. An orphan at a lagging node's head therefore
-// never gets through.
+// and 9). One node gives the payloads. Their hashes and parent links are checked. Before any block of a batch is handed
+// out, the other nodes must prove its last block. The links then prove the rest. So an orphan at a lagging node's head
+// is never handed out.
 import { EXIT, SeqError } from '../errors.js';
 import { quorumOf } from '../config.js';
 import type { CommittedBlock, NodePort } from '../ports.js';
@@ -10,12 +10,12 @@ import { askAll, bounded } from '../nodes/ask-all.js';
 import type { TailContext } from './tail-context.js';
 
 /**
- * Payload bytes that a batch aims at, and the most blocks in one: memory stays near the first for any block size that
- * the last batch had.
+ * Payload bytes that a batch aims at, and the largest number of blocks in one batch. Memory stays near the first
+ * number, as long as block sizes stay near those of the last batch.
  */
 const BATCH_BYTES = 2 * 1024 * 1024;
 const MOST_BLOCKS = 64;
-/** Allowance for moving payloads on top of the node timeout. */
+/** Speed at which payloads are expected to move. Their time comes on top of the node timeout. */
 const BYTES_PER_MS = 50_000;
 
 export interface RetainedNode {
@@ -26,14 +26,14 @@ export interface RetainedNode {
 export interface RetainedRange {
   from: Height;
   to: Height;
-  /** Hash of block from − 1 where it is known: the first block must name it as its parent. */
+  /** Hash of block from − 1 when it is known. The first block must name it as its parent. */
   parent: Hash | null;
   committed: { height: Height; hash: Hash | null };
 }
 
 /**
- * Yields from…to. Ends early when no node has the next block (trimmed meanwhile, or all of them went away): the
- * caller sees it by the height.
+ * Yields from…to. It ends early when no node has the next block (it was trimmed meanwhile, or all such nodes went
+ * away). The caller sees that by the height.
  */
 export async function* readRetained(
   context: TailContext,
@@ -93,8 +93,8 @@ async function readBatch(
   for (const entry of read.value.entries) {
     if (entry.height !== from + run.length || entry.data === undefined) break;
     if (expected !== null && entry.parent !== expected) {
-      // Within one node it is damage; against what another node proved it is a conflict unless this is only an
-      // uncommitted head.
+      // A broken link inside one node's run is damage. A first block that contradicts what another node proved is a
+      // conflict, unless it is only an uncommitted head.
       if (run.length === 0 && entry.height < node.view.head)
         throw conflict(entry.height - 1, expected, [node.port.id], entry.parent);
       break;
@@ -105,7 +105,7 @@ async function readBatch(
   return run;
 }
 
-/** How many of the batch, from its start, are proven committed. */
+/** How many blocks of the batch, from its start, are proven committed. */
 async function provenCount(
   context: TailContext,
   nodes: RetainedNode[],
@@ -114,7 +114,7 @@ async function provenCount(
   committed: RetainedRange['committed'],
 ): Promise<number> {
   const last = batch.at(-1) as Entry;
-  // An entry on top proves the one below it (I5), so all but the last are proven by the batch itself.
+  // An entry on top proves the one below it (I5). So the batch itself proves all its blocks except the last.
   if (last.height > committed.height) return batch.filter((e) => e.height <= committed.height).length;
   if (last.height === committed.height && committed.hash !== null)
     return last.hash === committed.hash ? batch.length : batch.length - 1;

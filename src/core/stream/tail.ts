@@ -17,20 +17,18 @@ export interface TailOptions extends Omit<TailContext, 'configured'> {
   from: Height | 'floor' | 'head';
   /** Ends after this height. */
   to?: Height;
-  /** Goes on with blocks as they are committed. */
+  /** Continues with new blocks as they are committed. */
   follow?: boolean;
   /** Flags that name this cluster in a command. */
   target?: string;
-  /** Called once per reason while following has to wait for a quorum. */
+  /** Called once for each reason while following waits for a quorum. */
   onWait?: (reason: string) => void;
-  /** Asked only when the range starts below what the nodes retain. */
+  /** Called only when the range starts below what the nodes retain. */
   archives?: (view: ClusterView) => Promise<Archive[]>;
 }
 
 const RETRY_MS = 200;
-/**
- * Looks that bring no further block although one is committed, before it is called unreadable: 10 s while following.
- */
+/** A committed block counts as unreadable after this many probes without progress: 10 s while following. */
 const FRUITLESS_PROBES = 50;
 
 export async function* tailBlocks(options: TailOptions): AsyncGenerator<CommittedBlock> {
@@ -49,7 +47,7 @@ export async function* tailBlocks(options: TailOptions): AsyncGenerator<Committe
     const holders = nodes
       .filter((n) => n.view.floor < next && n.view.head >= next)
       .sort((a, b) => b.view.head - a.view.head);
-    // Trimmed: nobody holds it, or who does lags so far behind that the others cannot prove it any more.
+    // Trimmed: no node holds the block, or its holders lag so far that the other nodes can no longer prove it.
     const trimmed = nodes.filter((n) => n.view.floor >= next).sort((a, b) => a.view.floor - b.view.floor)[0];
     if (next <= to && trimmed !== undefined && (holders.length === 0 || fruitless > 1)) {
       const { floor, floorHash } = trimmed.view;
@@ -115,7 +113,7 @@ async function probeOrThrow(options: TailOptions): Promise<ProbeResult> {
   return { view, nodes, committed: view.committed };
 }
 
-/** While following, a lost quorum is waited out: nothing new can be committed without one. */
+/** While following, a lost quorum means waiting: without a quorum, nothing new can be committed. */
 async function probePatiently(options: TailOptions): Promise<ProbeResult> {
   let said = '';
   for (;;) {
@@ -159,8 +157,8 @@ function firstHeight(options: TailOptions, probe: ProbeResult): Height {
 }
 
 /**
- * The lowest height from which the nodes together hold all up to the committed head: a node that lags below what the
- * others trimmed has no part in it.
+ * The lowest height from which the nodes together hold everything up to the committed head. A node that lags below what
+ * the others trimmed is not counted.
  */
 function lowestJoined(nodes: readonly RetainedNode[], committed: Height): Height {
   let lowest = committed + 1;

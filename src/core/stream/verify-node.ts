@@ -1,6 +1,6 @@
-// Is one node's stream what docs/PROTOCOL.md section 3 promises: contiguous, parent-linked, one entry a height,
-// hashes right, epochs and times in order (I3, I5, I6)? Fed with entries in ascending order, a piece at a time; keeps
-// only the last one. Pure.
+// Does one node's stream keep the promises of docs/PROTOCOL.md section 3: contiguous, parent-linked, one entry for each
+// height, right hashes, epochs and times in order (I3, I5, I6)? It gets entries in ascending order, piece by piece, and
+// keeps only the last one. Pure.
 import type { DamagedEntry, Entry, Height, NodeView } from '../protocol/types.js';
 
 export type ViolationCode =
@@ -16,11 +16,11 @@ export type ViolationCode =
   | 'CONFLICT';
 
 export interface Violation {
-  /** '' when it is between nodes. */
+  /** '' when the violation is between nodes. */
   node: string;
   height: Height | null;
   code: ViolationCode;
-  /** What was seen, with the ids and hashes that prove it. */
+  /** The evidence, with the ids and hashes that prove it. */
   witness: string;
 }
 
@@ -57,7 +57,7 @@ export class NodeProof {
   }
 
   /**
-   * `later`: the node as it was after everything was read. What has been trimmed or superseded meanwhile is no
+   * `later`: the node's state after everything was read. Entries that were trimmed or superseded meanwhile are no
    * violation.
    */
   finish(later: NodeView | null): Violation[] {
@@ -89,7 +89,8 @@ export class NodeProof {
     if (this.lowestRead === null) {
       this.lowestRead = entry.height;
       const expected = Math.max(this.from, view.floor + 1);
-      // Reported for its upper end: if that has been trimmed meanwhile, the node moved on and nothing is missing.
+      // The hole is reported at its upper end. If that height was trimmed meanwhile, the node moved on and nothing is
+      // missing.
       if (entry.height > expected && !this.damagedAt.has(expected))
         this.found(
           entry.height - 1,

@@ -1,6 +1,6 @@
-// Proves every node's stream, and that no two of them contradict each other (docs/PROTOCOL.md sections 3, 8 and 9).
-// Reads all of it once, in ascending pieces; every violation comes with its witness. What could not be read is not
-// verified, and is said.
+// Proves every node's stream, and that no two streams contradict each other (docs/PROTOCOL.md sections 3, 8 and 9). It
+// reads each stream once, in ascending pieces. Every violation comes with its witness. What could not be read is
+// reported as not verified.
 import { readLedger } from '../protocol/ledger.js';
 import type { Height } from '../protocol/types.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
@@ -22,7 +22,7 @@ export interface Verified {
   view: ClusterView;
   range: { from: Height; to: Height } | null;
   violations: Violation[];
-  /** How many there are; `violations` holds the first thousand. */
+  /** The number of all violations. `violations` holds the first thousand. */
   total: number;
   /** Only some nodes were verified (`--on`). */
   narrowed: boolean;
