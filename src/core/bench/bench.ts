@@ -1,6 +1,7 @@
-// Measures an operator's own servers: commits in a lane of its own against bare SETs of the same bytes, in turns, one
-// at a time and no faster than asked. The lane is bootstrapped, led, and deleted whatever happens; its keys have a
-// lifetime, should this process be killed. The cluster's own lanes are not touched; what they notice is the load.
+// Measures an operator's own servers. It compares commits in a separate lane with plain SETs of the same bytes. Both
+// run in turns, one operation at a time, no faster than the requested rate. The lane is bootstrapped, led, and always
+// deleted at the end. Its keys have a lifetime, in case this process is killed. The cluster's own lanes are not
+// touched; they only feel the load.
 import { pause } from '../nodes/pause.js';
 import { tellAll } from '../nodes/ask-all.js';
 import { familyOf } from '../generation.js';
@@ -20,21 +21,21 @@ export interface BenchOptions {
   random: Random;
   signal: AbortSignal;
   durationMs: number;
-  /** Operations a second, SETs and commits together, at most. */
+  /** The largest number of operations a second, SETs and commits together. */
   rate: number;
   blockBytes: number;
   retainBlocks: number;
   step: (doing: string) => void;
-  /** Right before the first write. */
+  /** Called right before the first write. */
   changing: () => void;
-  /** Puts the lane on record before it is made. */
+  /** Records the lane on the nodes before it is created. */
   announce: () => Promise<void>;
-  /** After the lane was removed: ids of nodes on which it could not be seen to be gone. */
+  /** Called after the lane was removed, with the ids of nodes that did not confirm the removal. */
   cleaned: (left: string[]) => void;
   progress: (part: number) => void;
 }
 
-/** ms. */
+/** All values in ms. */
 export interface Timing {
   n: number;
   p50: number;
@@ -47,14 +48,14 @@ export interface BenchReport {
   lane: string;
   set: Timing;
   commit: Timing;
-  /** Of the rounds: median, tenth and ninetieth percentile of commit p50 ÷ SET p50. */
+  /** Over the rounds: median, tenth and ninetieth percentile of commit p50 ÷ SET p50. */
   ratio: { value: number; low: number; high: number } | null;
   nodes: { id: string; url: string; commit: Timing; unanswered: number; refused: string | null }[];
   /** Commits that q nodes did not accept within the limit. */
   failed: number;
   perSecond: number;
   seconds: number;
-  /** Nodes on which the lane could not be seen to be gone. */
+  /** Nodes that did not confirm the removal of the lane. */
   left: string[];
 }
 
@@ -80,7 +81,7 @@ export async function measureLane(options: BenchOptions): Promise<BenchReport> {
     await bench.clean();
     throw error;
   }
-  // Also after Ctrl-C: what was measured is lost, the lane is not left.
+  // This also runs after Ctrl-C. The results are lost then, but the lane does not stay behind.
   const left = await bench.clean();
   signal.throwIfAborted();
   return {
@@ -92,7 +93,7 @@ export async function measureLane(options: BenchOptions): Promise<BenchReport> {
   };
 }
 
-/** `head`: the highest block that it is known to hold; `under`: what it was asked last. */
+/** `head`: the highest block that the node is known to hold. `under`: the last call to the node. */
 interface NodeTrack {
   took: number[];
   unanswered: number;
@@ -103,7 +104,7 @@ interface NodeTrack {
 
 class Measurement {
   startedAt = 0;
-  /** Something may have been written. */
+  /** True when something may have been written. */
   private begun = false;
   private readonly owner: string;
   private readonly data: Uint8Array;
@@ -140,8 +141,8 @@ class Measurement {
     this.options.changing();
     await this.options.announce();
     await bootstrap({ nodes, cluster, limitMs, clock, random });
-    // A key has a lifetime only once it is there: given after each step that makes some, so that whoever is killed
-    // leaves next to nothing for long.
+    // A key can get a lifetime only once it exists. So each step that creates keys is followed by this. A killed
+    // process then leaves almost nothing for long.
     const limitLife = (): Promise<boolean[]> =>
       Promise.all(servers.map(({ server }) => server.limitLife(LIFE_MS, limitMs)));
     await limitLife();
@@ -194,7 +195,7 @@ class Measurement {
     }
   }
 
-  /** Ids of nodes on which the lane may still be. */
+  /** Ids of nodes that may still have the lane. */
   async clean(): Promise<string[]> {
     if (!this.begun) return [];
     this.options.step('removing the lane');
@@ -231,7 +232,7 @@ class Measurement {
     await pause(clock, waitMs, signal);
   }
 
-  /** ms until q servers confirmed, or null. */
+  /** ms until q servers confirmed. null when they did not. */
   private set(): Promise<number | null> {
     return this.untilQuorum(
       this.options.servers.map(({ server }) => server.set(this.data, LIFE_MS, this.options.limitMs)),
@@ -255,7 +256,7 @@ class Measurement {
       }),
     );
     if (took !== null) return took;
-    // The next block needs this one on q nodes.
+    // The next block needs this block on q nodes.
     this.failed += 1;
     throw this.tooFew(`block ${height} was accepted by fewer than ${this.options.quorum} nodes`);
   }
@@ -265,8 +266,8 @@ class Measurement {
   }
 
   /**
-   * This block on a node, and before it what the node did not say to have taken. While a newer one waits behind it,
-   * that one does it all.
+   * Brings this block to a node. Before it, brings each block that the node has not confirmed. When a newer block
+   * waits, this call stops and the newer call does all of it.
    */
   private async bring(at: number, block: Block): Promise<boolean> {
     const { servers, limitMs, durationMs, retainBlocks } = this.options;
@@ -314,7 +315,7 @@ class Measurement {
     });
   }
 
-  /** A node that refuses is out of this measurement. */
+  /** Excludes a node that refuses from this measurement. */
   private giveUp(at: number, reply: ReplyTo<NodeCall>): void {
     this.perNode[at]!.refused ??= reply.outcome === 'refused' ? reply.reason : 'no answer';
   }

@@ -1,6 +1,6 @@
-// What measurements that were killed have left. A key has a lifetime only once it is there, so whoever dies between
-// the two leaves one without; the lane is on record before it is made, and the next measurement gives what is left of
-// it a lifetime. Nothing is deleted: it may still be measuring.
+// Handles what killed measurements have left. A key can get a lifetime only once it exists. A process that dies in
+// between leaves a key without one. So the lane is recorded before it is created, and the next measurement gives its
+// remaining keys a lifetime. Nothing is deleted, because the other measurement may still run.
 import type { BenchServer, Clock, NodePort } from '../ports.js';
 import { askAll } from '../nodes/ask-all.js';
 

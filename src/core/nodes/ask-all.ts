@@ -1,15 +1,18 @@
-// How many nodes are asked at once, and how long anybody waits for their answers. Every answer is data: a node that
-// hangs or a port that fails is `unknown` after the limit, and delays nothing else.
+// Asks many nodes at once, and limits how long anybody waits for the answers. Every answer is data. A node that hangs
+// or a port that fails is `unknown` after the limit, and delays nothing else.
 import type { Clock } from '../ports.js';
 import type { NodeReply } from '../protocol/types.js';
 
 export interface AskOptions {
-  /** Per call (nodeTimeout). */
+  /** Limit for each call (nodeTimeout). */
   limitMs: number;
   clock: Clock;
 }
 
-/** Asks all at once, each with its own bound. One answer each, in their order; resolves when the last one is there. */
+/**
+ * Asks all at once, each with its own limit. It returns one answer each, in their order, and resolves with the last
+ * answer.
+ */
 export function askAll<P, T>(
   asked: readonly P[],
   call: (one: P, index: number) => Promise<NodeReply<T>>,
@@ -18,14 +21,14 @@ export function askAll<P, T>(
   return Promise.all(asked.map((one, index) => bounded(call(one, index), limitMs, clock)));
 }
 
-/** As askAll, bounded by nothing but the ports' own deadlines: what the sequencer itself does to its nodes. */
+/** Like askAll, but with no limit except the ports' own deadlines. For what the sequencer itself does to its nodes. */
 export function tellAll<P, R>(told: readonly P[], call: (one: P, index: number) => Promise<R>): Promise<R[]> {
   return Promise.all(told.map(call));
 }
 
 /**
- * A port keeps its own deadline (up to twice, when this process was stalled); this one holds even where a port does
- * not.
+ * A port keeps its own deadline (up to twice that time when this process was stalled). This limit holds even when a
+ * port does not keep its deadline.
  */
 export function bounded<T>(reply: Promise<NodeReply<T>>, limitMs: number, clock: Clock): Promise<NodeReply<T>> {
   const graceMs = limitMs + 20;

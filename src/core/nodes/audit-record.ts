@@ -10,7 +10,7 @@ export interface Operator {
   /** user@host */
   by: string;
   host: string;
-  /** As given, without secrets. */
+  /** The command as it was given, without secrets. */
   command: string;
 }
 
@@ -21,13 +21,13 @@ export interface Change {
   before: string;
   after: string;
   outcome: string;
-  /** Of the term that it ended, where it ended one. */
+  /** Epoch of the term that the change ended, if it ended one. */
   epoch?: string;
-  /** Digest, where there was a plan. */
+  /** Digest of the plan, if there was a plan. */
   plan?: string;
 }
 
-/** Returns a warning where fewer than a quorum took the record, '' otherwise. */
+/** Returns a warning when fewer than a quorum took the record. '' otherwise. */
 export async function recordChange(
   nodes: readonly NodePort[],
   change: Change,

@@ -10,9 +10,9 @@ import { askAll } from './ask-all.js';
 export interface NodeChange {
   id: string;
   outcome: 'accepted' | 'refused' | 'unknown' | 'skipped';
-  /** The refusal word, '' otherwise. */
+  /** The refusal word. '' when the node did not refuse. */
   refusal: string;
-  /** A sentence unless accepted. */
+  /** A sentence. '' when the node accepted. */
   why: string;
 }
 
@@ -25,7 +25,7 @@ export function changeOf(id: string, reply: NodeReply<unknown>): NodeChange {
   };
 }
 
-/** All nodes at once, each with its own limit. For marks that hold when they stand on a quorum. */
+/** Changes all nodes at once, each with its own limit. For marks that are valid once they stand on a quorum. */
 export async function changeNodes(
   nodes: readonly NodePort[],
   call: (node: NodePort) => Promise<NodeReply<unknown>>,
@@ -36,7 +36,7 @@ export async function changeNodes(
   return replies.map((reply, i) => changeOf(nodes[i]!.id, reply));
 }
 
-/** A node that was replaced is named by the address that it had before. */
+/** Reports that a node was replaced. The caller still names it by its earlier address. */
 export function nodeMoved({ id, url, to }: { id: string; url: string; to: string }, target: string): SeqError {
   return new SeqError({
     code: 'NODE_MOVED',
@@ -49,7 +49,8 @@ export function nodeMoved({ id, url, to }: { id: string; url: string; to: string
 }
 
 /**
- * Throws when the operator expected another leader or epoch than is there; the scripts that follow compare once more.
+ * Throws when the operator expected another leader or epoch than the current one. The scripts that follow compare them
+ * again.
  */
 export function requireExpected(
   leader: { id: string; epoch: number } | null,

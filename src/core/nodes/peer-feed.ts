@@ -15,22 +15,25 @@ import { parseObject } from './sequencer-client.js';
 export interface PeerRange {
   /** Base URL of the peer's HTTP server. */
   url: string;
-  /** The block before the first wanted one; height 0 with the genesis hash for the whole chain. */
+  /** The block before the first wanted one. For the whole chain: height 0 with the genesis hash. */
   after: { height: Height; hash: Hash };
-  /** Last wanted height; the peer must have it. */
+  /** Last wanted height. The peer must have it. */
   to: Height;
   /** The proven hash of block `to`. Without it the links are checked, but a peer could have made up the whole range. */
   anchor?: Hash;
   token?: string;
   ca?: string | Buffer;
   signal: AbortSignal;
-  /** To connect, and between two blocks. */
+  /** Time limit to connect, and between two blocks. */
   idleMs?: number;
-  /** Payload bytes kept while proving; a longer range is fetched a second time and compared with the proven hashes. */
+  /** Payload bytes kept while proving. A longer range is fetched a second time and compared with the proven hashes. */
   keepBytes?: number;
 }
 
-/** Most blocks proven in one go: 32 MiB of hashes. Ask for longer ranges piece by piece where no anchor is known. */
+/**
+ * The largest number of blocks proven in one call: 32 MiB of hashes. Without an anchor, ask for longer ranges piece by
+ * piece.
+ */
 const MAX_PROVEN_BLOCKS = 1_048_576;
 const MAX_LINE_BYTES = Math.ceil(MAX_BLOCK_BYTES / 3) * 4 + 1024;
 
@@ -119,7 +122,7 @@ export async function* fetchFromPeer(range: PeerRange): AsyncGenerator<Committed
   }
 }
 
-/** One pass over the feed: right height, right parent, right hash. */
+/** Reads the feed once. Every block must have the right height, the right parent and the right hash. */
 async function* linked(
   range: PeerRange,
   after: { height: Height; hash: Hash },
@@ -177,7 +180,10 @@ async function* linked(
   );
 }
 
-/** A peer's sentence; not String(): an object from outside may hold a `toString` that is no function. */
+/**
+ * The text that a peer sent. It does not use String(): an object from outside may have a `toString` that is no
+ * function.
+ */
 function words(said: unknown): string {
   return typeof said === 'string' ? said.slice(0, 200) : 'it gave no reason';
 }
@@ -213,7 +219,8 @@ async function* feedLines(range: PeerRange, from: Height, to: Height): AsyncGene
   const stop = () => request.destroy(new Error('given up by the caller'));
   range.signal.addEventListener('abort', stop, { once: true });
   let timer: NodeJS.Timeout | undefined;
-  // Runs only while the peer is waited for: how long the caller takes with a block is not the peer's fault.
+  // The timer runs only while this process waits for the peer. The peer is not to blame for the time that the caller
+  // needs for a block.
   const expect = () => {
     timer = setTimeout(() => request.destroy(new Error(`nothing came for ${idleMs} ms`)), idleMs);
   };

@@ -1,6 +1,6 @@
-// One look at all nodes by a sequencer: who answers, who is free, what they hold. The pre-vote of docs/PROTOCOL.md
-// section 5: only nodes that
-// *say* that they are admitted and free count; no answer is not "free".
+// A sequencer's probe of all nodes: which nodes answer, which are free, what do they hold? This is the pre-vote of
+// docs/PROTOCOL.md section 5. Only nodes that *say* that they are admitted and free count. A node without an answer is
+// not "free".
 import { familyOf, generationOf } from '../generation.js';
 import type { Clock, NodePort } from '../ports.js';
 import { memberOf, type Configuration } from '../protocol/configuration.js';
@@ -9,15 +9,15 @@ import { MAX_EPOCH_LEAP, sequencerOf, type NodeReply, type NodeView } from '../p
 export interface ProbeResult {
   sentAt: number;
   at: number;
-  /** Per node, in the configured order; null = no answer yet when the look was closed. */
+  /** One per node, in the configured order. null = no answer before the probe was closed. */
   replies: (NodeReply<NodeView> | null)[];
-  /** When each of them came. */
+  /** When each answer came. */
   heardAt: (number | null)[];
 }
 
 /**
- * Asks every node at once. Closed when all have answered, or a quorum has and the rest had a little longer (a hanging
- * node delays nothing).
+ * Asks every node at once. The probe closes when all nodes have answered. It also closes a little after a quorum has
+ * answered, so a hanging node delays nothing.
  */
 export async function probe(
   nodes: readonly NodePort[],
@@ -51,23 +51,23 @@ export async function probe(
 
 export interface Votes {
   votes: { node: number; epoch: number }[];
-  /** Why fewer than all are free, for people: one reason per node, the most telling first. */
+  /** Why fewer than all nodes are free, for people: one reason per node, the most important first. */
   why: string;
 }
 
 export interface VoteRules {
-  /** The token of a term that is being renewed: its lock counts as free, and neither hold nor handover stops it. */
+  /** The token of a term that is being renewed. Its own lock counts as free, and neither hold nor handover stops it. */
   own?: string;
-  /** When the promotion would begin, by the probe's clock: a lock that has run out since the probe is free. */
+  /** When the promotion would begin, by the probe's clock. A lock that has expired since the probe counts as free. */
   at?: number;
   /**
-   * Whose memories count (I13). null: no node has shown a configuration, so that nobody knows whose vote counts.
-   * Absent: memories are not compared.
+   * Whose memories count (I13). null: no node has shown a configuration, so nobody knows whose vote counts. Absent:
+   * memories are not compared.
    */
   configuration?: Configuration | null;
 }
 
-/** The nodes that would let `id` promote. */
+/** The nodes that would let `id` promote itself. */
 export function votesOf(seen: ProbeResult, nodes: readonly NodePort[], id: string, rules: VoteRules = {}): Votes {
   const { own, at = seen.at, configuration } = rules;
   if (configuration === null)
@@ -107,8 +107,8 @@ export function votesOf(seen: ProbeResult, nodes: readonly NodePort[], id: strin
 }
 
 /**
- * The highest epoch that a vote may have. A quorum of votes is never made smaller by it. Every vote raises the new term
- * above its own epoch, and an epoch that was written by hand must not use up the numbers that are left.
+ * The highest epoch that a vote may have. This bound never makes a quorum of votes smaller. Every vote raises the new
+ * term above the vote's own epoch. So an epoch that was written by hand must not use up the remaining numbers.
  */
 function withinReach(votes: Votes['votes'], quorum: number): number {
   const epochs = votes.map(({ epoch }) => epoch).sort((a, b) => a - b);
@@ -122,7 +122,7 @@ export function admittedViews(seen: ProbeResult): NodeView[] {
   );
 }
 
-/** What the nodes' memories look like: as long as it is the same, what failed because of them will fail again. */
+/** The state of the nodes' memories as text. While it stays the same, what failed because of it will fail again. */
 export function stateOf(seen: ProbeResult): string {
   return seen.replies
     .map((reply) => {
@@ -134,8 +134,8 @@ export function stateOf(seen: ProbeResult): string {
 }
 
 /**
- * ms until q nodes will have a free lock if nothing renews them; `unknownMs` stands for nodes that did not say. A
- * lock in its last millisecond is held still.
+ * ms until q nodes will have a free lock, if nothing renews the locks. `unknownMs` is used for nodes that did not say.
+ * A lock in its last millisecond still counts as held.
  */
 export function untilFreeMs(seen: ProbeResult, quorum: number, unknownMs: number): number {
   const left = seen.replies.map((reply) => {
@@ -147,7 +147,7 @@ export function untilFreeMs(seen: ProbeResult, quorum: number, unknownMs: number
   return Math.max(0, left[quorum - 1] ?? unknownMs);
 }
 
-/** The leader as a quorum of locks shows it, or null. `url` comes from its presence record. */
+/** The leader that a quorum of locks shows, or null. `url` comes from its presence record. */
 export function leaderOf(
   seen: ProbeResult,
   quorum: number,
@@ -168,11 +168,11 @@ export function leaderOf(
   return null;
 }
 
-/** The later generation that a quorum shows (`seq cluster recover`), or null: this one goes on. */
+/** The later generation that a quorum shows (`seq cluster recover`). null: this generation continues. */
 export function recoveredTo(seen: ProbeResult, quorum: number, cluster: string): string | null {
   const later = seen.replies.flatMap((reply) => {
-    // What is only marked may still be part of a recovery that was broken off: until it is finished this store can be
-    // asked.
+    // A mark alone may come from a recovery that was broken off. Until the recovery is finished, it may still ask this
+    // store.
     if (reply?.outcome !== 'accepted' || reply.value.pending !== '') return [];
     const shown = reply.value.cluster;
     return familyOf(shown) === familyOf(cluster) && generationOf(shown) > generationOf(cluster) ? [shown] : [];

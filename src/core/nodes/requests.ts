@@ -8,7 +8,7 @@ const REPORT_MS = 10_000;
 const LIMIT_MS = 100;
 const AUDIT_RECORDS = 10_000;
 
-/** What an `admit` request says: this incarnation of the node is to be set aside, and why. */
+/** The content of an `admit` request: set this incarnation of the node aside, for this reason. */
 export interface AdmitPlan {
   incarnation: string;
   why: string;
@@ -25,7 +25,7 @@ export function admitPlan(text: string): AdmitPlan | null {
   }
 }
 
-/** Where a `replace` request says that the node is now; null when it does not. */
+/** The new address of the node in a `replace` request. null when the request does not say. */
 export function urlOfPlan(text: string): string | null {
   try {
     const { url } = JSON.parse(text) as { url?: unknown };
@@ -36,8 +36,8 @@ export function urlOfPlan(text: string): string | null {
 }
 
 /**
- * Asks the leader of `epoch` to set a damaged node aside and to admit it anew; on every node, since it must stand on
- * a quorum.
+ * Asks the leader of `epoch` to set a damaged node aside and to admit it again. The request goes to every node, because
+ * it must stand on a quorum.
  */
 export async function reportDamage(
   nodes: readonly NodePort[],
@@ -65,8 +65,8 @@ export async function reportDamage(
 }
 
 /**
- * On how many nodes the request stands. What stands on fewer than a quorum is nobody's word yet: its sender may still
- * be writing it, or have given up.
+ * The number of nodes on which the request stands. A request on fewer than a quorum does not count yet: its sender may
+ * still be writing it, or may have given up.
  */
 export function standsOn(views: readonly { request: LeaderRequest | null }[], request: LeaderRequest): number {
   return views.filter(

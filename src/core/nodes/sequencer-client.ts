@@ -1,5 +1,5 @@
-// How one process asks a running sequencer over HTTP: its status, and which of several to talk to. Says what it saw;
-// decides nothing else.
+// Asks running sequencers over HTTP: what is the status of each, and which one should a client use? It reports the
+// answers and decides nothing else.
 import { httpCall, type Agents, type HttpAnswer } from '../http-call.js';
 import type { SequencerStatus } from '../ports.js';
 
@@ -9,7 +9,7 @@ export interface SequencerAccess {
   agents?: Agents;
 }
 
-/** What `/v1/status` answers: the sequencer's own words and what its HTTP server takes. */
+/** The answer of `/v1/status`: what the sequencer says about itself, and the limits of its HTTP server. */
 export type RemoteStatus = SequencerStatus & {
   limits: {
     maxBlockBytes: number;
@@ -20,7 +20,7 @@ export type RemoteStatus = SequencerStatus & {
   };
 };
 
-/** A stranger answered, but is of another cluster or lane than is meant: nothing may be sent to it. */
+/** `stranger`: a sequencer answered, but it is of another cluster or lane. Nothing may be sent to it. */
 export type StatusAnswer =
   | { url: string; answered: true; status: RemoteStatus }
   | { url: string; answered: false; why: string; httpStatus?: number; stranger?: true };
@@ -74,16 +74,16 @@ function codeOf(answer: Extract<HttpAnswer, { outcome: 'answered' }>): string {
 }
 
 export interface Choice {
-  /** The best one to send to; undefined when none will do now. */
+  /** The best sequencer to send to. undefined when none can take items now. */
   target?: { url: string; status: RemoteStatus };
   answers: StatusAnswer[];
 }
 
 /**
- * Asks all sequencers at once. A leader with lease left is taken the moment it answers, so a hung sequencer delays
- * nobody. Otherwise it waits until all have answered or run out of time. Then it takes one that is about to lead, a
- * follower that sees a leader with an address, or one that could lead: that one keeps the items until somebody leads.
- * `refusal` says why nothing may be sent to a sequencer. '' when it may.
+ * Asks all sequencers at once. A leader with lease left is chosen as soon as it answers, so a hung sequencer delays
+ * nobody. Otherwise it waits until all have answered or run out of time. Then it chooses one that is about to lead, a
+ * follower that sees a leader with an address, or one that could lead. The last kind keeps the items until somebody
+ * leads. `refusal` says why nothing may be sent to a sequencer. '' when sending is allowed.
  */
 export async function chooseSequencer(
   urls: readonly string[],

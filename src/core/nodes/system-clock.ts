@@ -1,8 +1,8 @@
-// The machine's own clock and randomness behind the ports. Timers do not keep a finished process alive.
+// The machine's own clock and randomness, as ports. Timers do not keep a finished process alive.
 import { randomBytes } from 'node:crypto';
 import type { Clock, Random } from '../ports.js';
 
-/** How much of a wait until a moment is counted turn by turn. */
+/** Length of the last part of a wait for a moment. In this part, every turn of the event loop checks the time. */
 const TURNS_MS = 2;
 
 export const systemClock: Clock = {
@@ -13,8 +13,8 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
   /**
-   * Timers know whole milliseconds of a time that may be a millisecond old: early or late by up to two. The last two
-   * are counted turn by turn of the loop.
+   * Timers use whole milliseconds, and their start time may be a millisecond old. So they fire up to two milliseconds
+   * early or late. In the last two milliseconds, every turn of the event loop checks the time.
    */
   at(time, run) {
     let timer: NodeJS.Timeout | undefined;

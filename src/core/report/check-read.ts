@@ -1,5 +1,5 @@
-// What the checks look at: every node once (twice where heads are between two writes), and the newest heights where
-// the streams are asked for.
+// What the checks read: every node once (twice when heads are between two writes), and the newest heights when the
+// streams are checked.
 import { judgeCheck } from './check.js';
 import type { CheckAnswer, CheckName, Thresholds } from '../view/check-answer.js';
 import { inspectWithProbes } from '../view/inspect.js';
@@ -10,7 +10,7 @@ import { rowsOf, type MatrixOptions, type MatrixRow } from '../stream/matrix.js'
 export interface CheckOptions extends MatrixOptions {
   checks: readonly CheckName[];
   limits: Thresholds;
-  /** Heights of the streams to look at. */
+  /** How many of the newest heights to read in the streams. */
   depth: number;
 }
 

@@ -1,6 +1,6 @@
-// One question about the cluster, one of four answers, with the numbers behind it (docs/PROTOCOL.md sections 8 and
-// 9). Pure. A silent node is a loss, not a reason to be unsure: UNKNOWN is left for what the answers that came do not
-// settle.
+// One question about the cluster, one of four answers, with the numbers behind it (docs/PROTOCOL.md sections 8 and 9).
+// Pure. A silent node counts as lost. It is no reason for UNKNOWN. UNKNOWN is only for a question that the answers of
+// the other nodes do not settle.
 import { restartSafety } from '../view/restart-safety.js';
 import type { ClusterView, Verdict, NodeProbe } from '../view/cluster-view.js';
 import type { CheckAnswer, CheckName, Metric, Thresholds } from '../view/check-answer.js';
@@ -10,7 +10,7 @@ import { MatrixSummary, type MatrixRow } from '../stream/matrix.js';
 export interface Seen {
   view: ClusterView;
   probes: readonly NodeProbe[];
-  /** The newest heights; empty unless the stream is checked. */
+  /** The newest heights. Empty unless the stream is checked. */
   rows: readonly MatrixRow[];
   target: string;
 }
@@ -37,7 +37,7 @@ function votersOf(view: ClusterView): number {
   return view.nodes.filter((n) => n.admitted).length;
 }
 
-/** The finding of the view with one of these codes, as it stands there. */
+/** The view's finding with one of these codes, unchanged. */
 function findingOf(view: ClusterView, codes: readonly string[]): Answer | null {
   const found = view.findings.find((finding) => codes.includes(finding.code));
   return found === undefined
@@ -157,7 +157,7 @@ function stream(seen: Seen): Answer {
   const found = findingOf(view, ['CONFLICT']) ?? noQuorum(seen) ?? findingOf(view, ['PENDING_BLOCK', 'NODE_ORPHAN']);
   if (found?.verdict === 'CRIT') return { ...found, metrics };
   const { next, ...told } = summary.verdict(view, target);
-  // A head between two writes, or a node that is one block behind or silent, is no fault of the stream.
+  // A head between two writes is no fault of the stream. Nor is a node that is one block behind, or silent.
   const harmless =
     told.verdict === 'WARN' && ['PENDING', 'UNDER_REPLICATED', 'NODE_DOWN', 'ORPHAN'].includes(told.reasonCode);
   if (told.verdict !== 'OK' && !harmless) return { ...told, metrics, next };
@@ -241,7 +241,7 @@ function nodes(seen: Seen, limits: Thresholds): Answer {
   };
 }
 
-/** The answer that a pager should hear first. */
+/** The answer that a pager should report first. */
 export function worstOf(answers: readonly CheckAnswer[]): CheckAnswer {
   return answers.reduce((a, b) => (VERDICT_RANK[b.verdict] > VERDICT_RANK[a.verdict] ? b : a));
 }

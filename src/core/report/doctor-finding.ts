@@ -1,4 +1,5 @@
-// What the doctor is given of each node, and what it says: one finding, its severity, and the command that fixes it.
+// The input and output of the doctor: its readings of each node, and its findings. A finding has a severity and the
+// command that fixes it.
 import type { NodeCheckup } from '../ports.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 
@@ -7,11 +8,11 @@ export type Severity = 'CRIT' | 'WARN' | 'INFO';
 export interface DoctorFinding {
   severity: Severity;
   /**
-   * version, eviction, memory, persistence, fsync, disk, notify, clock, rights, latency, uptime, admission, epoch, replica,
-   * reach, sequencers.
+   * One of: version, eviction, memory, persistence, fsync, disk, notify, clock, rights, latency, uptime, admission,
+   * epoch, replica, reach, sequencers.
    */
   check: string;
-  /** '' when it concerns the cluster. */
+  /** '' when it concerns the whole cluster. */
   node: string;
   what: string;
   fix: string;
@@ -22,6 +23,6 @@ export interface CheckedNode {
   url: string;
   view: NodeReply<NodeView>;
   checkup: NodeReply<NodeCheckup>;
-  /** Left on the disk of its data, where that is on this machine; null otherwise. */
+  /** Free space on the disk of its data, when that disk is on this machine. null otherwise. */
   diskFreeBytes?: number | null;
 }

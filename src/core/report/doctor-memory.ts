@@ -8,16 +8,16 @@ import type { DoctorFinding, CheckedNode } from './doctor-finding.js';
 export interface MemoryForecast {
   node: string;
   usedBytes: number;
-  /** maxmemory, else the host's memory; null when neither is known. */
+  /** maxmemory, or else the host's memory. null when neither is known. */
   limitBytes: number | null;
   limited: boolean;
-  /** Once the window is full; null when nobody who leads says how large its blocks are. */
+  /** Bytes once the retained range is full. null when no leader says how large its blocks are. */
   fullBytes: number | null;
-  /** Until its limit is reached at the pace of the newest blocks; null: not to be expected. */
+  /** Time until the limit is reached, at the pace of the newest blocks. null: it is not expected. */
   reachedInMs: number | null;
 }
 
-/** What Redis keeps beside the payload: names, two hashes, the owner. */
+/** What Redis stores for each block besides the payload: names, two hashes, the owner. */
 const PER_BLOCK = 300;
 const COMFORT = 0.9;
 const MIB = 1024 * 1024;

@@ -1,6 +1,5 @@
-// What the sequencers of one cluster say of themselves, set against each other: node lists, timing, limits, clocks,
-// the room on their disks (docs/PROTOCOL.md sections 2 and 10). Pure; a sequencer that says nothing of a thing is not
-// compared in it.
+// Compares what the sequencers of one cluster say about themselves: node lists, timing, limits, clocks, disk space
+// (docs/PROTOCOL.md sections 2 and 10). Pure. A sequencer that says nothing about a subject is not compared in it.
 import type { Presence } from '../protocol/types.js';
 import { duration } from '../duration.js';
 import { wrongClockText } from '../nodes/node-clocks.js';
@@ -23,7 +22,8 @@ export function ofSequencers(nodes: readonly CheckedNode[]): DoctorFinding[] {
     for (const one of view.value.sequencers) {
       const aheadMs = Number(one.extra['seenAtMs'] ?? NaN) - view.value.timeMs;
       const known = seen.get(one.id);
-      // By the clock of most nodes: one that is behind would make everybody look ahead.
+      // Takes the smallest difference over all nodes. One node whose clock is behind would make every sequencer seem
+      // ahead.
       seen.set(one.id, {
         one,
         aheadMs: Math.min(known?.aheadMs ?? Infinity, Number.isFinite(aheadMs) ? aheadMs : Infinity),
@@ -83,7 +83,7 @@ export function ofSequencers(nodes: readonly CheckedNode[]): DoctorFinding[] {
   ];
 }
 
-/** By its own word, which is measured; else by when it says that it spoke. */
+/** Uses the sequencer's own statement, which it measured. Without one, uses the time that its record states. */
 function ofClock(one: Presence, aheadMs: number): DoctorFinding[] {
   const offMs = Number(one.extra['clockOffMs'] ?? NaN);
   const isAhead = aheadMs > AHEAD_MS && aheadMs < Infinity;
@@ -102,13 +102,13 @@ function ofClock(one: Presence, aheadMs: number): DoctorFinding[] {
   ];
 }
 
-/** The store grows with the chain and is not trimmed. */
+/** The store grows with the chain and is never trimmed. */
 function ofStore(one: Presence, all: readonly Seen[]): DoctorFinding[] {
   const free = Number(one.extra['storeFreeBytes'] ?? NaN);
   if (!Number.isFinite(free)) return [];
   const leader = all.find((other) => other.one.role === 'leader')?.one.extra ?? {};
   const [size, everyMs] = [Number(leader['blockBytes'] ?? NaN), Number(leader['blockEveryMs'] ?? NaN)];
-  // A page and an index entry a block, at least.
+  // Each block needs at least a page and an index entry.
   const lastsMs = everyMs > 0 && size >= 0 ? (free / (size + 512)) * everyMs : Infinity;
   const severity =
     free < 256 * MIB || lastsMs < 2 * 3_600_000 ? 'CRIT' : free < 1024 * MIB || lastsMs < 2 * DAY_MS ? 'WARN' : null;

@@ -42,7 +42,7 @@ function ofNode(node: CheckedNode, options: DoctorOptions, noCluster: boolean): 
   const set = (setting: string, value: string): string => `redis-cli -u ${url} config set ${setting} ${value}`;
   if (view.outcome === 'accepted' && view.value.admission !== 'admitted') {
     const { admission, admissionWhy } = view.value;
-    // No leader takes over another's data, and none takes anything before there is a cluster.
+    // No leader takes over another cluster's data. Before there is a cluster, no leader admits any node.
     const fix =
       admission === 'foreign' ? 'seq config show' : noCluster ? 'seq cluster init' : `seq node admit --on ${id}`;
     add(
@@ -160,7 +160,7 @@ function ofNode(node: CheckedNode, options: DoctorOptions, noCluster: boolean): 
       `min-replicas-to-write ${wanted}: it refuses every write while fewer replicas are connected`,
       set('min-replicas-to-write', '0'),
     );
-  // A rewrite or a snapshot writes the whole of it beside what is there.
+  // A rewrite or a snapshot writes all data once more, next to the existing files.
   const writes = info['aof_enabled'] === '1' || (config?.['save'] ?? '') !== '';
   const room = Math.max(64 * MIB, 2 * Number(info['used_memory'] ?? 0));
   const { diskFreeBytes } = node;
@@ -221,7 +221,7 @@ function ofNode(node: CheckedNode, options: DoctorOptions, noCluster: boolean): 
   return found;
 }
 
-/** One server in numbers, for whoever looks without a finding. */
+/** One server in numbers, for people who read them without a finding. */
 export interface CheckedFacts {
   node: string;
   roundTripMs: { p50: number; p95: number; max: number } | null;
@@ -263,7 +263,10 @@ function share(sorted: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
 }
 
-/** A clock that jumps frees locks early or holds them long; safety does not rest on it (I9), availability does. */
+/**
+ * A clock that jumps frees locks early or holds them too long. Safety does not depend on clocks (I9), but availability
+ * does.
+ */
 function ofClocks(nodes: readonly CheckedNode[], { ttlMs }: DoctorOptions): DoctorFinding[] {
   const read = nodes.flatMap((node) =>
     node.checkup.outcome === 'accepted' ? [{ id: node.id, at: node.checkup.value.clockMs }] : [],
@@ -280,7 +283,7 @@ function ofClocks(nodes: readonly CheckedNode[], { ttlMs }: DoctorOptions): Doct
     }));
 }
 
-/** An epoch that no term has reached was written by hand, and nobody leads to it. */
+/** An epoch that no term has reached was written by hand. No leader has such an epoch, so the node takes no block. */
 function ofEpochs(nodes: readonly CheckedNode[]): DoctorFinding[] {
   const admitted = nodes.flatMap(({ id, url, view }) =>
     view.outcome === 'accepted' && view.value.admission === 'admitted' ? [{ id, url, epoch: view.value.epoch }] : [],

@@ -1,6 +1,6 @@
-// Who led when: terms as the retained blocks show them, and the operators' changes as the nodes recorded them
-// (docs/PROTOCOL.md section 2). A block that a later leader had to propose again counts for the term that committed
-// it. What nobody recorded is not guessed.
+// Who led when? The terms come from the retained blocks, and the operators' changes from the nodes' records
+// (docs/PROTOCOL.md section 2). A block that a later leader had to propose again counts for the term that committed it.
+// What nobody recorded is not guessed.
 import type { Epoch, Height } from '../protocol/types.js';
 import { inspectWithProbes } from '../view/inspect.js';
 import { askAll } from '../nodes/ask-all.js';
@@ -15,14 +15,14 @@ export interface Term {
   heightFrom: Height;
   heightTo: Height;
   blocks: number;
-  /** By the blocks' own timestamps, ms. */
+  /** By the timestamps of its blocks, ms. */
   firstAt: number;
   lastAt: number;
-  /** Between the last block before it and its first; null for the first one that is retained. */
+  /** Time between the last block before this term and its first block. null for the first term that is retained. */
   gapBeforeMs: number | null;
-  /** It holds the lease now. */
+  /** This term holds the lease now. */
   current: boolean;
-  /** Why it ended, '' when nothing says so. */
+  /** Why it ended. '' when nothing says so. */
   ended: string;
 }
 
@@ -38,7 +38,7 @@ export interface History {
 
 export interface HistoryOptions extends MatrixOptions {
   limit: number;
-  /** Takes secrets out of what operators' records say. */
+  /** Removes secrets from the text of operators' records. */
   clean: <T>(value: T) => T;
   progress: (done: number, total: number) => void;
 }
@@ -65,12 +65,12 @@ export async function readHistory(options: HistoryOptions): Promise<History> {
   return { view, range, terms: terms.reverse().slice(0, options.limit), changes: changes.slice(0, options.limit) };
 }
 
-/** Rows come ascending; only committed ones are anybody's. Pure but for the list it grows. */
+/** Rows come in ascending order. Only committed rows belong to a term. Pure, except that it extends the list. */
 export function addBlock(terms: Term[], row: MatrixRow): void {
   if (row.class !== 'committed' || row.timestamp === null || row.epoch === 0) return;
   const last = terms.at(-1);
   if (last !== undefined && (last.epoch === row.epoch || row.epoch < last.epoch)) {
-    // A backfilled copy may bear another epoch than it was committed under: terms never go back.
+    // A backfilled copy may have another epoch than the one it was committed under. Terms never go back.
     Object.assign(last, { heightTo: row.height, blocks: last.blocks + 1, lastAt: row.timestamp });
     return;
   }
@@ -105,7 +105,7 @@ function whyEnded(term: Term, next: Term | undefined, changes: readonly AuditRec
   return '';
 }
 
-/** The records of all nodes, each once, newest first. */
+/** The records of all nodes, newest first. Each record appears once. */
 async function readChanges(options: HistoryOptions, answering: readonly string[]): Promise<AuditRecord[]> {
   const { nodes, limitMs, clock } = options;
   const reads = await askAll(

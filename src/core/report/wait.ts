@@ -1,6 +1,6 @@
-// Waits until something is so: "already true" is success, "not there yet" is waiting, and the deadline is an answer,
-// not an error. Judged by a look at all nodes each time (docs/PROTOCOL.md section 9); what is unknown is not there
-// yet.
+// Waits until a condition is met. A condition that is already met is a success. One that is not met yet means waiting.
+// A reached deadline is an answer, not an error. Each round judges a new probe of all nodes (docs/PROTOCOL.md section
+// 9). An unknown state counts as not met yet.
 import { pause } from '../nodes/pause.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';
@@ -21,7 +21,7 @@ export type Condition =
 const EVERY_MS = 100;
 const NUMBER = /^\d{1,15}$/;
 
-/** `leader`, `healthy`, `restart-safe`, `height=H`, `follower=ID`, `epoch>E`; null when it is none of them. */
+/** `leader`, `healthy`, `restart-safe`, `height=H`, `follower=ID`, `epoch>E`. null for any other text. */
 export function parseCondition(text: string): Condition | null {
   if (text === 'leader' || text === 'healthy' || text === 'restart-safe') return { is: text };
   const [, name = '', sign = '', value = ''] = /^([a-z]+)([=>])(.+)$/.exec(text) ?? [];
@@ -31,7 +31,7 @@ export function parseCondition(text: string): Condition | null {
   return null;
 }
 
-/** Whether it is so, and a sentence on how things stand. Pure. */
+/** Whether the condition is met, and a sentence about the current state. Pure. */
 export function meets(view: ClusterView, condition: Condition): { met: boolean; now: string } {
   const { leader, committed } = view;
   switch (condition.is) {
@@ -82,7 +82,7 @@ export interface WaitOptions {
   target: string;
   expectedCluster?: string;
   condition: Condition;
-  /** Told whenever how things stand changes. */
+  /** Called each time the current state changes. */
   onChange: (now: string) => void;
 }
 
@@ -110,7 +110,7 @@ export async function waitFor(options: WaitOptions): Promise<Waited> {
   }
 }
 
-/** A wrong password does not get better by waiting. */
+/** Waiting does not repair a wrong password. */
 function refuseDenied(view: ClusterView): void {
   try {
     refuseNoAnswer(view);
