@@ -211,7 +211,7 @@ export class MatrixSummary {
   add(row: MatrixRow): void {
     this.rows += 1;
     this.classes[row.class] = (this.classes[row.class] ?? 0) + 1;
-    if (row.same) return; // nothing is wrong with it, and nearly every row is
+    if (row.same) return; // Nothing is wrong with it. Nearly every row is like that.
     const [rank, code] = rankOf(row);
     if (rank > 0 && rank > (this.worst?.rank ?? 0)) this.worst = { rank, row, code };
   }
