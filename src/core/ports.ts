@@ -303,7 +303,7 @@ export interface NodeCheckup {
    * or the user may not run that).
    */
   denied: string[] | null;
-  /** Denied commands that seq does not need. With them, seq spares a script for each block. */
+  /** Denied commands that seq does not need. When they are allowed, seq saves one script call for each block. */
   scriptsOnly?: string[];
   /** Round trips of consecutive PINGs, ms. */
   roundTripsMs: number[];

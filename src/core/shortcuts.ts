@@ -1,12 +1,12 @@
-// Shortcuts: code that makes seq faster and changes nothing else. Each one can be switched off, so that its gain can
-// be measured and the plain way behind it tested (docs/ARCHITECTURE.md, "What cleverness buys"). The one switch is the
-// environment variable SEQ_DISABLE.
+// Shortcuts: code that makes seq faster and changes nothing else. The environment variable SEQ_DISABLE switches each
+// one off. So its gain can be measured, and the plain code path can be tested (docs/ARCHITECTURE.md, "What cleverness
+// buys").
 import { EXIT, SeqError } from './errors.js';
 
 export const SHORTCUTS = ['fast-append', 'own-resp', 'warm-up', 'command-index'] as const;
 export type Shortcut = (typeof SHORTCUTS)[number];
 
-/** The value of SEQ_DISABLE, names with commas between them → the shortcuts that are off. Throws a SeqError (78). */
+/** Reads SEQ_DISABLE (names with commas between them) and returns the shortcuts that are off. Throws SeqError (78). */
 export function disabledShortcuts(value: string | undefined): ReadonlySet<Shortcut> {
   const off = new Set<Shortcut>();
   for (const name of (value ?? '').split(/[\s,]+/).filter(Boolean)) {
@@ -23,7 +23,7 @@ export function disabledShortcuts(value: string | undefined): ReadonlySet<Shortc
     }
     off.add(known);
   }
-  // The fast append compares the bytes of answers, which only the own RESP reader can do.
+  // The fast append compares the bytes of answers, which only the project's own RESP reader can do.
   if (off.has('own-resp')) off.add('fast-append');
   return off;
 }

@@ -35,7 +35,7 @@ export interface BenchOptions {
   progress: (part: number) => void;
 }
 
-/** All values in ms. */
+/** `n`: the number of measurements. The other values are ms. */
 export interface Timing {
   n: number;
   p50: number;
@@ -141,8 +141,8 @@ class Measurement {
     this.options.changing();
     await this.options.announce();
     await bootstrap({ nodes, cluster, limitMs, clock, random });
-    // A key can get a lifetime only once it exists. So each step that creates keys is followed by this. A killed
-    // process then leaves almost nothing for long.
+    // A key can get a lifetime only once it exists. So this call follows each step that creates keys. Then a killed
+    // process leaves almost nothing that stays for long.
     const limitLife = (): Promise<boolean[]> =>
       Promise.all(servers.map(({ server }) => server.limitLife(LIFE_MS, limitMs)));
     await limitLife();
@@ -232,7 +232,7 @@ class Measurement {
     await pause(clock, waitMs, signal);
   }
 
-  /** ms until q servers confirmed. null when they did not. */
+  /** ms until q servers confirmed. null when fewer did. */
   private set(): Promise<number | null> {
     return this.untilQuorum(
       this.options.servers.map(({ server }) => server.set(this.data, LIFE_MS, this.options.limitMs)),

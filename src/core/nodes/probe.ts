@@ -171,8 +171,8 @@ export function leaderOf(
 /** The later generation that a quorum shows (`seq cluster recover`). null: this generation continues. */
 export function recoveredTo(seen: ProbeResult, quorum: number, cluster: string): string | null {
   const later = seen.replies.flatMap((reply) => {
-    // A mark alone may come from a recovery that was broken off. Until the recovery is finished, it may still ask this
-    // store.
+    // A mark alone may come from a recovery that was broken off. Until a recovery is finished, it may still ask this
+    // sequencer's store.
     if (reply?.outcome !== 'accepted' || reply.value.pending !== '') return [];
     const shown = reply.value.cluster;
     return familyOf(shown) === familyOf(cluster) && generationOf(shown) > generationOf(cluster) ? [shown] : [];

@@ -18,8 +18,8 @@ export function commonCluster(replies: NodeReply<Pick<NodeView, 'cluster'>>[]): 
 }
 
 /**
- * The nodes were asked without naming a cluster. This marks as foreign each answer of another cluster than the expected
- * one. Without an expected cluster, it is the one that most answers name.
+ * For nodes that were asked without naming a cluster. It marks as foreign each answer of another cluster than the
+ * expected one. When no cluster is expected, the one that most answers name counts as expected.
  */
 export function markForeign(probes: NodeProbe[], expected: string | undefined): NodeProbe[] {
   const cluster = expected || commonCluster(probes.map((o) => o.reply));

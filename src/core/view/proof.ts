@@ -1,7 +1,7 @@
 // What do the nodes' heads prove to be committed (docs/PROTOCOL.md sections 7 and 9)? Pure. There are exactly two
-// proofs. Either q admitted nodes have the same (height, epoch, hash) as their head, or an entry stands on top of it
-// (I5). At the head, copies of different epochs are not added up. A node whose memory is in doubt has entries that
-// count for I5, but it never has a vote.
+// proofs. Either q admitted nodes have the same (height, epoch, hash) as their head, or an entry stands on top of the
+// block (I5). At the head, copies of different epochs are not added up. A node whose memory is in doubt never has a
+// vote, but its entries count for I5.
 import { quorumOf } from '../config.js';
 import type { Entry, Epoch, Hash, HeadFacts, Height } from '../protocol/types.js';
 
