@@ -36,7 +36,7 @@ export const LOAD_OVER_MS = 250;
 
 /**
  * States that a leader may repair by itself. It never touches a node of another cluster. Where a leader exists, a
- * bootstrap mark comes from a bootstrap that was interrupted.
+ * bootstrap mark is left from an interrupted bootstrap.
  */
 const REPAIRABLE: readonly AdmissionState[] = ['pristine', 'bootstrap', 'wiped', 'restarted', 'damaged', 'admitting'];
 

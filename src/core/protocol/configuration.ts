@@ -10,7 +10,7 @@ import { MAX_NUMBER, type Epoch } from './types.js';
 export interface Version {
   /** The epoch of the term that made it; 0: a bootstrap made it. */
   epoch: Epoch;
-  /** Which of that term's configurations it is. */
+  /** The number of this configuration among those of that term. */
   turn: number;
 }
 
@@ -47,7 +47,7 @@ export const DEFAULT_AGREED: AgreedSettings = {
   maxBlockBytes: 1_048_576,
   other: {},
 };
-/** A proof keeps one bit for each node. */
+/** The most members, because a proof keeps one bit for each node. */
 const MAX_MEMBERS = 15;
 const MAX_CONFIGURATION_BYTES = 16_384;
 /** A term that has made this many is renewed before it makes another (VERSION has six digits for them). */

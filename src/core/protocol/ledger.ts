@@ -40,7 +40,7 @@ export type NodeLedger =
       covers?: { from: Height; to: Height };
     };
 
-/** What one node has at one height. Only admitted nodes' cells count. */
+/** What one node has at one height. Only the cells of admitted nodes count. */
 type Cell =
   | { is: 'copy'; hash: Hash; epoch: Epoch }
   /** Above the node's head. */
@@ -87,7 +87,7 @@ export interface HeightVerdict {
   unknown: string[];
   /** Nodes that answered but are not admitted. They count for nothing. */
   leftOut: string[];
-  /** Entries of other blocks where one is committed. */
+  /** Entries of other blocks at a height where a block is committed. */
   orphans: { node: string; hash: Hash; epoch: Epoch }[];
   corrupt: { node: string; why: string }[];
   missing: string[];
@@ -489,7 +489,7 @@ export type LedgerAnomaly =
   | { kind: 'conflict'; height: Height; why: string; nodes: string[] }
   /** The chain that the nodes prove does not continue the follower's chain. */
   | { kind: 'chain-mismatch'; height: Height; why: string; nodes: string[] }
-  /** The next block is committed, and no node retains it (any more): fetch it from a peer. */
+  /** The next block is committed, but no node retains it: fetch it from a peer. */
   | { kind: 'not-retained'; height: Height; why: string; nodes: string[] };
 
 /**

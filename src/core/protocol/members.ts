@@ -67,7 +67,7 @@ export function isChanging({ configuration, nodes }: TermState): boolean {
   return configuration !== null && nodes.some((progress) => progress.admission?.begun === false);
 }
 
-/** From here on the term counts by this configuration. The other nodes have to note it. */
+/** From now on the term counts by this configuration. The other nodes have to note it. */
 export function adoptConfiguration(state: TermState, configuration: Configuration, changed: NodeIndex): void {
   state.configuration = configuration;
   state.configurationFrom = state.nextId;

@@ -1,6 +1,6 @@
 // What one term knows of one node: what the node has promised, what it holds, what it was asked, and when it is asked
-// again. The handlers of a term decide what happens; only the functions of this file change a progress, so that the
-// invariants beside the fields hold. To everybody else the fields are read-only. docs/PROTOCOL.md sections 5, 6 and 8.
+// again. The handlers of a term decide what happens. Only the functions of this file change a progress, so that the
+// invariants beside the fields hold. For all other code the fields are read-only. docs/PROTOCOL.md sections 5, 6 and 8.
 import type { Configuration } from './configuration.js';
 import type { FillPace } from './fill-pace.js';
 import type { Epoch, Hash, HeadFacts, Height, Incarnation } from './types.js';
@@ -107,14 +107,14 @@ interface Progress {
    * The node has not yet noted what this term changed in the configuration. Until q have, nothing else changes (I13).
    */
   unnoted: boolean;
-  /** Excludes `damage` once it is begun: the damaged memory has been set aside. */
+  /** Once the admission is begun, `damage` is null: the damaged memory has been set aside. */
   admission: Admission | null;
   damage: Damage | null;
   /** Failures in a row: they lengthen the pause before the next call. */
   failures: number;
   /** The node is not asked before this time. */
   retryAt: number;
-  /** Why the node is not claimed, for people. */
+  /** A text for people: why the node is not claimed. */
   why: string;
 }
 
@@ -186,7 +186,7 @@ function cloneAdmission(a: Admission): Admission {
 
 // Standing
 
-/** Whether anything changed. */
+/** Returns whether anything changed. */
 export function changeStanding(p: Progress, standing: Standing, why: string): boolean {
   if (p.standing === standing && p.why === why) return false;
   p.standing = standing;
@@ -224,12 +224,12 @@ export function counts(p: NodeProgress): boolean {
   return p.standing === 'claimed' && isNamed(p, p.incarnation);
 }
 
-/** The node accepted a claim with the configuration as this term has changed it. */
+/** The node accepted a claim that carried this term's present configuration. */
 export function configurationNoted(p: Progress): void {
   p.unnoted = false;
 }
 
-/** Another memory of this node counts from here on. */
+/** From now on another memory of this node counts. */
 export function memoryNamed(p: Progress, named: Incarnation): void {
   p.named = named;
 }
@@ -325,12 +325,12 @@ export function headCorrected(p: Progress, head: Height, found: { hash?: Hash; e
   p.headEpoch = found.epoch ?? 0;
 }
 
-/** The block in the way bears an epoch above the committed one: only this term's own epoch replaces it. */
+/** The conflicting block bears an epoch above the committed one: only this term's own epoch replaces it. */
 export function stampOwnEpoch(p: Progress): void {
   p.stampOwnEpoch = true;
 }
 
-/** A refusal said how high the node's head is, and not which block is there. */
+/** A refusal said how high the node's head is, but not which block is there. */
 export function headMoved(p: Progress, head: Height): void {
   p.head = head;
   p.headHash = '';

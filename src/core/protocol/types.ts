@@ -17,7 +17,7 @@ export const MAX_NUMBER = 2 ** 48;
  */
 export const MAX_EPOCH_LEAP = 2 ** 32;
 
-/** A block's place in the chain: a whole number, 0 … 2^48. */
+/** A block's position in the chain: a whole number, 0 … 2^48. */
 export type Height = number & { readonly __flavour?: 'height' };
 /** A term's number on the nodes: a whole number, 0 … 2^48. */
 export type Epoch = number & { readonly __flavour?: 'epoch' };
@@ -33,7 +33,7 @@ export interface Header {
   height: Height;
   hash: Hash;
   parent: Hash;
-  /** ms since the epoch of Unix, the block's own; never below its parent's. */
+  /** The block's own time in ms since the Unix epoch. It is never below its parent's. */
   timestamp: number;
 }
 
@@ -321,7 +321,7 @@ export type ReplyTo<C extends NodeCall> = NodeReply<CallResult[C['script']]>;
 export type AdmissionState =
   /** Record and stream agree, and the run id is the one that was admitted. */
   | 'admitted'
-  /** No key of ours at all. */
+  /** The node has no key of ours at all. */
   | 'pristine'
   /** The node has a bootstrap nonce and nothing else. */
   | 'bootstrap'
@@ -336,7 +336,7 @@ export type AdmissionState =
 /** What `inspect` reads from one node in one step. */
 export interface NodeView extends HeadFacts {
   admission: AdmissionState;
-  /** A sentence for `damaged`, `foreign`, `restarted`. */
+  /** A sentence that says why, for `damaged`, `foreign`, `restarted`. */
   admissionWhy: string;
   /** `<clusterId>.<generation>`, '' when there is no record. */
   cluster: string;
