@@ -11,10 +11,7 @@ const NODE = 'r3';
 const BLOCKS = 1000;
 const BLOCK_BYTES = 80_000;
 const LIMIT_MS = 60_000;
-/**
- * Watching has a cost too. So while a client submits, the rounds without filling ask its process and the node just as
- * often.
- */
+/** Watching has a cost too. So, while a client submits, the rounds without filling ask the node just as often. */
 const SELDOM_MS = 25;
 const OFTEN_MS = 3;
 

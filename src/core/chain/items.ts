@@ -62,7 +62,7 @@ export function encodedItemSize(item: Item): number {
   return varintSize(key) + key + varintSize(item.data.length) + item.data.length;
 }
 
-/** Bytes that `seq/items/1` takes beside `count` items. */
+/** Bytes that `seq/items/1` takes in addition to `count` items. */
 export function itemsOverhead(count: number): number {
   return ITEMS_TAG.length + varintSize(count);
 }
@@ -103,7 +103,7 @@ export function encodeExec(taken: readonly TakenItem[], data: Uint8Array): Uint8
   return out;
 }
 
-/** Bytes that the envelope takes beside the child's data. */
+/** Bytes that the envelope takes in addition to the child's data. */
 export function execOverhead(taken: readonly { key?: string }[]): number {
   let size = EXEC_TAG.length + varintSize(taken.length);
   for (const item of taken) {

@@ -11,7 +11,7 @@ export type FuelClass =
   | 'winnable-conflict'
   /** Several blocks, and none can reach a quorum: nothing is produced there until a person decides. */
   | 'unwinnable-conflict'
-  /** Committed, and another entry bears a higher epoch. */
+  /** Committed, and another entry has a higher epoch. */
   | 'shadowed'
   /** One node holds two entries at the height. */
   | 'duplicate'

@@ -1,7 +1,7 @@
 // Reads whole streams whose heights come in any order, and returns them height by height, newest first (docs/FUEL.md).
 // A first pass notes every height (4 bytes an entry) and the height range of each piece. It keeps the entries while
 // they are few. When they are many, a second pass reads the pieces of some thousand heights at a time. Payloads are
-// dropped at once. A node that stayed silent is not asked again.
+// dropped at once. No read waits again for a node that stayed silent.
 import { bounded } from '../nodes/ask-all.js';
 import type { Clock } from '../ports.js';
 import type { NodeReply } from '../protocol/types.js';
@@ -48,7 +48,7 @@ export interface ScannedNode {
   unreadableTotal: number;
   malformed: { height: FuelHeight; why: string }[];
   wrongIndex: string[];
-  /** The highest epoch an entry bears. */
+  /** The highest epoch in any entry. */
   epoch: bigint;
   head: FuelHeight | null;
 }

@@ -143,7 +143,7 @@ export function readOrUnknown<T>(read: () => NodeReply<T>): NodeReply<T> {
   }
 }
 
-/** A script's answer. `parse` gets the values behind the incarnation. */
+/** A script's answer. `parse` gets the values after the incarnation. */
 export function parseReply<T>(raw: unknown, parse: (values: unknown[]) => T): NodeReply<T> {
   return readOrUnknown(() => {
     const parts = list(raw);

@@ -52,7 +52,10 @@ const KEEP_MS = 24 * 3600 * 1000;
 
 /** Most bytes in one transaction. A long backlog must not become one huge write. */
 const TRANSACTION_BYTES = 64 * 1024 * 1024;
-/** Most keys that one transaction removes. The next transaction removes the rest. */
+/**
+ * Keys that one transaction removes, beyond twice the number of keys that it adds. The next transaction removes the
+ * rest.
+ */
 const PRUNE_KEYS = 10_000;
 const PRUNE_BLOCKS = 10_000;
 

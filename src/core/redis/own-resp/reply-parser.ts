@@ -24,7 +24,7 @@ const MOST_REPLY = { items: MOST_ITEMS, bytes: 2 ** 30 };
 export class ReplyParser {
   private buffer: Buffer = NOTHING;
   private at = 0;
-  /** Offset behind the last line that was read, its line break included. */
+  /** Offset after the last line that was read, including its line break. */
   private lineEnd = 0;
   /**
    * An incomplete element: its pieces so far, their total length, and the length to wait for before the next attempt
@@ -128,7 +128,7 @@ export class ReplyParser {
     );
   }
 
-  /** The number behind the type byte; null when a part of its line is missing. */
+  /** The number after the type byte. Null when a part of its line is missing. */
   private number(): number | null {
     const { buffer } = this;
     let at = this.at + 1;
