@@ -1,6 +1,6 @@
-// What a person does to a running lab: kill, pause, unpause, start, wipe. Each returns after its effect was seen, not
-// after it was asked for. A name that nobody has is 66 with the list; an act on a process that is dead already is 76:
-// it did not do what was meant.
+// What a person does to a running lab: kill, pause, unpause, start, wipe. Each function returns after its effect was
+// seen, not after it was requested. An unknown name is error 66 with the list of names. An action on a dead process is
+// error 76, because it did not have the intended effect.
 import { rmSync } from 'node:fs';
 import { EXIT, SeqError } from '../core/errors.js';
 import { pathsOf } from './plan.js';
@@ -9,16 +9,16 @@ import { signalIfOurs, stateOf, type ProcessIdentity, type ProcessState } from '
 import { startRecorded } from './start.js';
 import { openState, withLabLock, type LabState, type ProcessRecord } from './state.js';
 
-/** What was done to which process; `state` is what was seen afterwards. */
+/** What was done to which process. `state` is the state that was seen afterwards. */
 export interface ActResult {
   name: string;
   pid: number;
   state: ProcessState;
-  /** False when it was so already. */
+  /** False when the process was already in that state. */
   changed: boolean;
 }
 
-/** Signals that end a process unless it says otherwise: after them we wait for the end. */
+/** Signals that end a process unless it handles them. After one of these we wait for the end. */
 const ENDING: ReadonlySet<string> = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGABRT']);
 const END_LIMIT_MS = 10_000;
 const EFFECT_LIMIT_MS = 2_000;
@@ -27,7 +27,7 @@ const EFFECT_LIMIT_MS = 2_000;
 export async function labKill(directory: string, name: string, signal: NodeJS.Signals = 'SIGKILL'): Promise<ActResult> {
   const { record, identity } = living(openState(directory), name);
   if (!signalIfOurs(identity, signal)) throw alreadyDead(record);
-  // A stopped process takes no signal but SIGKILL and SIGCONT until it goes on.
+  // A stopped process handles no signal but SIGKILL and SIGCONT until it is continued.
   if (ENDING.has(signal) && (signal === 'SIGKILL' || stateOf(identity) !== 'paused'))
     await waitUntilDead(identity, END_LIMIT_MS);
   return { name, pid: identity.pid, state: stateOf(identity), changed: true };
@@ -42,7 +42,7 @@ export async function labUnpause(directory: string, name: string): Promise<ActRe
   return reach(directory, name, 'SIGCONT', 'running');
 }
 
-/** Starts what is dead, with its data and under its name and port. */
+/** Starts a dead process with its data, under its name and port. */
 export async function labStart(directory: string, name: string, abort?: AbortSignal): Promise<ActResult> {
   return withLabLock(directory, async () => {
     const state = openState(directory);
@@ -75,7 +75,7 @@ export async function labStart(directory: string, name: string, abort?: AbortSig
   });
 }
 
-/** A node that comes back having forgotten everything: killed, its data removed, started empty. */
+/** Makes a node come back without its memory: it is killed, its data is removed, and it is started empty. */
 export async function labWipe(directory: string, name: string, abort?: AbortSignal): Promise<ActResult> {
   return withLabLock(directory, async () => {
     const state = openState(directory);
@@ -97,7 +97,7 @@ export async function labWipe(directory: string, name: string, abort?: AbortSign
   });
 }
 
-/** Throws SeqError (66) with every name there is. */
+/** Throws SeqError (66) with every name that exists. */
 export function find(state: LabState, name: string): ProcessRecord {
   const record = state.processes.find((other) => other.name === name);
   if (record !== undefined) return record;

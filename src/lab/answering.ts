@@ -1,6 +1,6 @@
-// Whether a process of a lab is up: that something answers on its port, and that this is the process that was
-// started. A port is picked before it is bound, and another lab's server may be what answers there: whoever answers
-// says its pid, and only ours counts.
+// Is a process of a lab up? Something must answer on its port, and it must be the process that was started. A port is
+// picked before it is bound, so another lab's server may answer there. Whoever answers states its pid, and only the pid
+// of our process counts.
 import { EXIT, SeqError } from '../core/errors.js';
 import { httpGet } from './http-get.js';
 import { pathsOf, type Place } from './plan.js';
@@ -11,7 +11,10 @@ import { redisAnswer } from './redis-server.js';
 export const START_LIMIT_MS = 60_000;
 const ASK_LIMIT_MS = 500;
 
-/** Waits until it answers. Throws SeqError 69: PROCESS_ENDED when it ended instead, WAIT_TIMED_OUT at the limit. */
+/**
+ * Waits until it answers. Throws SeqError 69: PROCESS_ENDED when the process ended instead, WAIT_TIMED_OUT at the
+ * limit.
+ */
 export async function waitUntilAnswering(
   directory: string,
   place: Place,
@@ -36,7 +39,7 @@ export async function waitUntilAnswering(
   );
 }
 
-/** True when it ended because somebody else holds its port. */
+/** True when the process ended because another process has its port. */
 export function isPortTaken(error: unknown): error is SeqError {
   return error instanceof SeqError && error.code === 'PROCESS_ENDED' && /in use|EADDRINUSE|IN_USE/i.test(error.why);
 }

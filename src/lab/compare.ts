@@ -1,19 +1,21 @@
-// Was every line sequenced exactly once, in order, byte for byte? Pure: what was sent and what was read → what is
-// off, with its witness. Lines that occur several times in the file are counted: a line is lost when it came out
-// fewer times than it went in.
+// Was every line sequenced exactly once, in order, byte for byte? Pure: compares what was sent with what was read and
+// returns the differences with a witness. Repeated lines of the file are counted. A line is lost when it came out fewer
+// times than it went in.
 
 export interface Comparison {
   sent: number;
   read: number;
-  /** Lines that came out fewer times than they went in, how many times in all. */
+  /** How many copies of lines are missing in total. */
   lost: number;
-  /** Lines that came out more often than they went in, how many times in all. */
+  /** How many copies of lines are too many in total. */
   duplicates: number;
-  /** Items that are no line of the file. */
+  /** Items that are not a line of the file. */
   foreign: number;
   /** True when the items, in their order, are the file. */
   identical: boolean;
-  /** First place (0-based) where the two differ, null when identical; with both sides, null where one has ended. */
+  /**
+   * First position (0-based) where the two differ, with both sides; null when identical. A side that has ended is null.
+   */
   firstDifference: { at: number; sent: Uint8Array | null; read: Uint8Array | null } | null;
 }
 
@@ -43,7 +45,7 @@ export function compareItems(sent: readonly Uint8Array[], read: readonly Uint8Ar
   };
 }
 
-/** The items of a file: what stands between newlines; a newline at the very end begins no further item. */
+/** The items of a file: the parts between newlines. A newline at the very end starts no further item. */
 export function linesOf(bytes: Uint8Array): Uint8Array[] {
   const lines: Uint8Array[] = [];
   let from = 0;
@@ -66,7 +68,7 @@ function differenceOf(sent: readonly Uint8Array[], read: readonly Uint8Array[]):
   return null;
 }
 
-/** Bytes as a text that is equal exactly when the bytes are. */
+/** A text for bytes. Two texts are equal exactly when the bytes are. */
 function keyOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
 }

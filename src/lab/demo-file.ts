@@ -1,5 +1,5 @@
-// Which file the demo sequences: the one that was named, else the first real text of some size that every machine of
-// its kind has.
+// Which file does the demo sequence? The named one, else the first real text of suitable size that such machines
+// usually have.
 import { readFileSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { EXIT, SeqError } from '../core/errors.js';
@@ -11,10 +11,10 @@ export interface DemoFile {
   lines: Uint8Array[];
 }
 
-/** The file is held in memory three times over for the comparison. */
+/** The comparison keeps the file in memory three times. */
 const MOST_BYTES = 32 * 1024 * 1024;
 const FEWEST_LINES = 2;
-/** A default shall be worth the name: something to cut in half, and not minutes long. */
+/** A default must be useful: enough lines to cut in half, and not minutes of work. */
 const GOOD = { fewestLines: 200, mostBytes: 8 * 1024 * 1024 };
 
 const OWN = ['../../package-lock.json', '../../oclif.manifest.json', '../../LICENSE'].map((path) =>

@@ -1,8 +1,9 @@
-// The main job on real input: a file's lines through the sequencers in order, the leader killed with lines in flight,
-// and then the proof: what the nodes hold, read back by quorum, is the file byte for byte, nothing twice, nothing
-// missing. The file goes in three parts: the first half is acknowledged, then a part is handed to the leader, which
-// is killed as soon as it has it in its inbox (or its block time has passed); the rest is handed over only after the
-// kill, so that the successor always has work of its own.
+// The demo sequences a real file and proves the result. A file's lines go through the sequencers in order, and the
+// leader is killed while lines are in flight. Then the nodes are read by quorum: the result must be the file, byte for
+// byte, nothing twice, nothing missing.
+// The file is sent in three parts. The first half is acknowledged. The second part is given to the leader, which is
+// killed as soon as the part is in its inbox (or its block time has passed). The rest is sent only after the kill, so
+// that the successor always has work of its own.
 import { decodeBlockData } from '../core/chain/items.js';
 import { submitItems } from '../core/submit/submit.js';
 import { systemClock, systemRandom } from '../core/nodes/system-clock.js';
@@ -33,20 +34,20 @@ export interface DemoOptions {
 
 export interface DemoReport {
   file: { path: string; bytes: number };
-  /** Committed from the first line to the last, empty ones included. */
+  /** Blocks committed from the first line to the last, empty ones included. */
   blocks: { count: number; withItems: number; from: number; to: number };
   items: number;
   killed: { name: string; pid: number; epoch: number; acknowledged: number; inFlight: number };
   successor: { name: string; epoch: number };
   /**
-   * From the kill to the next commit, as a surviving sequencer handed it out; `leaseMs` of it the dead leader's lease
-   * still ran.
+   * From the kill to the next commit that a surviving sequencer delivered. The dead leader's lease still ran for
+   * `leaseMs` of it.
    */
   gap: { ms: number; leaseMs: number };
   comparison: Comparison;
   retries: number;
   elapsedMs: number;
-  /** Sequencers that were dead and that the demo started, because it needs a successor. */
+  /** Dead sequencers that the demo started, because it needs a successor. */
   startedFirst: string[];
 }
 
@@ -73,7 +74,7 @@ export async function labDemo(options: DemoOptions): Promise<DemoReport> {
   const second = gate();
   const rest = gate();
   const progress = { items: 0 };
-  // Two waits of ours stand in the way of progress: the lease, and a follower that gets ready.
+  // Two waits of the demo itself delay progress: for the lease, and for a follower to become ready.
   const submitting = submitItems({
     urls: async () =>
       openState(directory)
@@ -94,7 +95,7 @@ export async function labDemo(options: DemoOptions): Promise<DemoReport> {
       progress.items = items;
     },
   });
-  // Its failure is told where it is awaited; until then it must not count as unhandled.
+  // The error is handled where this promise is awaited. Until then it must not count as an unhandled rejection.
   submitting.catch(() => undefined);
   try {
     await alongside(
@@ -117,7 +118,7 @@ export async function labDemo(options: DemoOptions): Promise<DemoReport> {
     rest.open();
     const lock = (await options.inspect()).leader;
     const killed = { name: victim.name, pid, epoch: before.epoch, acknowledged, inFlight };
-    // A dead process renews nothing: what the nodes count down now is what is left of its lease.
+    // A dead process renews nothing, so the remaining time on the nodes is what is left of its lease.
     const leaseLeftMs =
       lock !== null && lock.owner === before.owner
         ? Math.min(state.settings.ttlMs, lock.ttlMs + performance.now() - killedAt)
@@ -167,7 +168,7 @@ export async function labDemo(options: DemoOptions): Promise<DemoReport> {
   }
 }
 
-/** True when every line came out once, in order, as it went in, across a real change of leader. */
+/** True when every line came out once, in the order in which it went in, across a real change of leader. */
 export function demoHolds(report: DemoReport): boolean {
   const { comparison } = report;
   return (
@@ -179,7 +180,7 @@ export function demoHolds(report: DemoReport): boolean {
   );
 }
 
-/** The demo kills the leader: somebody must be there to follow it. What it starts for that, it says. */
+/** The demo kills the leader, so a follower must be there to take over. Returns what it started for that. */
 async function haveSuccessor(options: DemoOptions): Promise<string[]> {
   const { directory, report, signal } = options;
   const state = openState(directory);
@@ -225,7 +226,7 @@ async function waitForLeader(
   });
 }
 
-/** A running follower that could lead now: its store is at the head and q nodes answer it. */
+/** A running follower that could lead now: its store is at the head and a quorum of nodes answers it. */
 async function readyFollower(
   state: LabState,
   leaderId: string,
@@ -249,8 +250,8 @@ async function readyFollower(
 }
 
 /**
- * Until the leader holds something that is not committed yet; up to one block time, for a quick cluster may never be
- * seen with anything.
+ * Waits until the leader has an item that is not committed yet. Waits for one block time at most, because a fast
+ * cluster may never show one.
  */
 async function untilInFlight(port: number, blockTimeMs: number, signal: AbortSignal): Promise<void> {
   const until = performance.now() + Math.min(Math.max(blockTimeMs, 50), 1000);
@@ -261,7 +262,7 @@ async function untilInFlight(port: number, blockTimeMs: number, signal: AbortSig
   }
 }
 
-/** The file's bytes up to each `to` (a line number), each part not before its gate is open. */
+/** The file's bytes up to each `to` (a line number). Each part waits until its gate is open. */
 async function* inParts(file: DemoFile, parts: { after?: Promise<void>; to: number }[]): AsyncGenerator<Buffer> {
   let line = 0;
   let at = 0;
@@ -290,7 +291,7 @@ async function readBack(options: DemoOptions, prefix: string, from: number, to: 
   for await (const block of blocks) {
     const content = decodeBlockData(block.data);
     if (content.format !== 'items') continue;
-    // Somebody else may submit meanwhile; the keys tell whose items are ours.
+    // Somebody else may submit meanwhile. The keys tell which items are ours.
     for (const item of content.items) if (item.key?.startsWith(`${prefix}:`) === true) items.push(item.data);
   }
   options.signal.throwIfAborted();
@@ -315,7 +316,7 @@ function refuseBroken(feed: Feed): void {
   });
 }
 
-/** Whatever comes first: the wait's end, or the failure of what it waits for. */
+/** Whichever comes first: the end of the wait, or the failure of the work. */
 async function alongside<T>(work: Promise<unknown>, wait: Promise<T>): Promise<T> {
   const failed = new Promise<never>((_, reject) => {
     work.catch(reject);
@@ -351,7 +352,10 @@ function noSuccessor(why: string, next: string[]): SeqError {
   });
 }
 
-/** Rare: the one that was to watch leads by now. Killing it would leave nobody to measure with. */
+/**
+ * Rare: the sequencer that was to observe the kill has become the leader. If it were killed, none would be left for the
+ * measurement.
+ */
 function leadMoved(from: string, to: string): SeqError {
   return new SeqError({
     code: 'LEAD_MOVED',

@@ -1,13 +1,13 @@
-// `seq lab down`: stops what is left of the lab and removes it, or keeps it for the next `up`. Sequencers first, so
-// that they release the lease on living nodes. Invariant: the directory goes only after every process is gone, or a
-// later `up` could not know of them.
+// `seq lab down`: stops the rest of the lab and removes it, or keeps it for the next `up`. Sequencers stop first, so
+// that they release the lease on living nodes. Invariant: the directory is removed only after every process has ended.
+// Otherwise a later `up` could not know about them.
 import { rmSync } from 'node:fs';
 import { stopProcess } from './processes.js';
 import { openState, withLabLock, writeState } from './state.js';
 
 export interface DownResult {
   stopped: { name: string; pid: number; how: 'term' | 'kill' }[];
-  /** Where data and logs are, null when they were removed. */
+  /** Where data and logs are; null when they were removed. */
   kept: string | null;
   nodes: { id: string; url: string }[];
 }
@@ -41,7 +41,7 @@ export async function labDown(
       rmSync(directory, { recursive: true, force: true });
       return { stopped, kept: null, nodes };
     }
-    // Without a cluster there is nothing to recover: the next `up` goes on as after one that was broken off.
+    // Without a cluster there is nothing to recover. The next `up` continues as after an interrupted one.
     writeState(
       directory,
       state.phase === 'starting'

@@ -1,6 +1,5 @@
-// A sequencer's live feed of committed blocks (`GET /v1/blocks?from=H`), read until stopped, each block with the
-// moment it arrived. A feed that ends by itself is an error, not an end: whoever watches must not take silence for
-// "nothing was committed".
+// A sequencer's live feed of committed blocks (`GET /v1/blocks?from=H`), read until stopped, each block with its time
+// of arrival. A feed that ends by itself is an error. A watcher must not take silence for "nothing was committed".
 import { get } from 'node:http';
 import { itemCountOf } from '../core/chain/items.js';
 
@@ -15,7 +14,7 @@ export interface FeedBlock {
 
 export interface Feed {
   stop(): void;
-  /** Why it broke off; null while it runs and after `stop`. */
+  /** Why the feed broke off. Null while it runs and after `stop`. */
   readonly broken: string | null;
 }
 

@@ -1,6 +1,6 @@
-// Ports for servers that keep their port over restarts. Below the range of outgoing connections on purpose: a client
-// that reconnects to a dead server's port within that range can be given the same port as its own source, connect to
-// itself and read back its own bytes; and an outgoing connection could take the port meanwhile.
+// Ports for servers that keep their port across restarts. They are below the range of outgoing connections, for two
+// reasons. A client that reconnects to a dead server's port within that range can get the same port as its source: it
+// would connect to itself and read back its own bytes. And an outgoing connection could take the port meanwhile.
 import { createServer } from 'node:net';
 import { EXIT, SeqError } from '../core/errors.js';
 
@@ -9,8 +9,8 @@ const HIGHEST = 31_999;
 const ATTEMPTS = 200;
 
 /**
- * A loopback port that nobody listens on now, none of `taken`. Free is a moment's news: whoever binds it must be
- * ready to fail.
+ * A loopback port on which nobody listens now, and which is not in `taken`. It may be taken a moment later: whoever
+ * binds it must expect an error.
  */
 export async function freePort(taken: ReadonlySet<number> = new Set()): Promise<number> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {

@@ -1,7 +1,7 @@
-// One bounded question to a sequencer of the lab on loopback.
+// One HTTP request with a time limit, to a sequencer of the lab on loopback.
 import { get } from 'node:http';
 
-/** A bounded GET on loopback; null when there is no answer in time. Bodies are cut at 1 MiB. */
+/** A GET on loopback with a time limit. Null when there is no answer in time. Bodies are cut at 1 MiB. */
 export function httpGet(port: number, path: string, limitMs: number): Promise<{ status: number; body: string } | null> {
   return new Promise((resolve) => {
     const request = get({ host: '127.0.0.1', port, path, agent: false }, (response) => {

@@ -1,6 +1,6 @@
-// What a lab consists of: names, ports, directories and the exact command of each process. Pure: nothing is started
-// or read here. Nodes are r1 … rN; sequencers are seq-a, seq-b, … and run under that name as their --id, so that a
-// leader id names a process.
+// What does a lab consist of? Names, ports, directories and the exact command of each process. Pure: nothing is started
+// or read here. Nodes are r1 … rN. Sequencers are seq-a, seq-b, … and use that name as their --id, so that a leader id
+// names a process.
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { EXIT, SeqError } from '../core/errors.js';
@@ -38,7 +38,7 @@ export interface Place {
 const MOST_NODES = 9;
 const MOST_SEQUENCERS = 26;
 
-/** The program itself, as a process of its own. The same file from a clone and from an installed package. */
+/** This program, started as a separate process. The file is the same in a clone and in an installed package. */
 export const SELF = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 
 export function nodeNames(count: number): string[] {
@@ -61,7 +61,7 @@ export function urlOf(place: Place): string {
 }
 
 export interface Paths {
-  /** Everything of this process; removed by `wipe` and `down`. */
+  /** All files of this process; removed by `wipe` and `down`. */
   home: string;
   data: string;
   /** Redis only. */
@@ -97,7 +97,7 @@ export interface SequencerPlan {
   /** Every process of the lab. */
   places: readonly Place[];
   settings: LabSettings;
-  /** Where this sequencer finds a node, when that is not the node itself but a proxy before it. */
+  /** The address under which this sequencer reaches a node, when a proxy stands between them. */
   nodeUrl?: (sequencer: string, node: Place) => string;
   extraArgs?: readonly string[];
 }
@@ -135,7 +135,7 @@ export function sequencerSpec(plan: SequencerPlan): ProcessSpec {
 
 /**
  * The operator's own SEQ_* variables, contexts and configuration must not reach the lab's processes: a lane set there
- * would split the lab. Only SEQ_DISABLE does, for measurements: it changes how fast things are, and nothing else.
+ * would split the lab. Only SEQ_DISABLE is passed on, for measurements: it changes speed and nothing else.
  */
 function cleanEnvironment(directory: string): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(

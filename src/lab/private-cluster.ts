@@ -1,7 +1,6 @@
-// A cluster of real processes that lives as long as the one who made it: for tests and for `seq chaos`. Same
-// processes as the lab's, in a directory of its own, with a TCP proxy between every sequencer and every node when
-// asked for. Invariant: when it is closed, or this process ends in any way but SIGKILL, none of its processes is
-// left.
+// A cluster of real processes that lives as long as its creator: for tests and for `seq chaos`. It has the same
+// processes as the lab, in a directory of its own. On request there is a TCP proxy between every sequencer and every
+// node. Invariant: no process is left when the cluster is closed, or when this process ends in any way but SIGKILL.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -30,7 +29,7 @@ import { askSelf } from './self.js';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.js';
 
 export interface PrivateClusterOptions extends Partial<LabSettings> {
-  /** Kept at the end when given; a temporary one otherwise. */
+  /** A given directory is kept at the end. Default: a temporary one. */
   directory?: string;
   /** A proxy per (sequencer, node). */
   proxies?: boolean;
@@ -71,8 +70,8 @@ export class PrivateCluster {
   }
 
   /**
-   * Nodes up and bootstrapped, sequencers up and answering; not necessarily a commit yet. On any failure nothing is
-   * left.
+   * Starts nodes and bootstraps them, then starts sequencers until they answer. There may be no commit yet. After a
+   * failure nothing is left.
    */
   static async start(options: PrivateClusterOptions = {}): Promise<PrivateCluster> {
     const cluster = new PrivateCluster(options);
@@ -94,7 +93,7 @@ export class PrivateCluster {
     return this.places.filter((place) => place.kind === 'sequencer');
   }
 
-  /** `r1=redis://…` per node: straight to the nodes, whatever the proxies do. As values of `--node`. */
+  /** `r1=redis://…` per node, as values of `--node`: direct addresses, without proxies. */
   get nodeFlags(): string[] {
     return this.nodes.map((node) => `${node.name}=${urlOf(node)}`);
   }
@@ -128,7 +127,7 @@ export class PrivateCluster {
     return lastLines(this.logFile(name), lines);
   }
 
-  /** Offset to pass to `waitForLog` to read only what comes next. */
+  /** Offset for `waitForLog`, to read only later lines. */
   logEnd(name: string): number {
     return logEnd(this.logFile(name));
   }
@@ -137,7 +136,7 @@ export class PrivateCluster {
     return waitForLog(this.logFile(name), pattern, options);
   }
 
-  /** Polls until the probe gives something other than undefined; throws at the bound and says what was waited for. */
+  /** Polls until the probe returns something other than undefined. Throws at the bound and says what it waited for. */
   waitFor<T>(
     what: string,
     timeoutMs: number,
@@ -147,7 +146,7 @@ export class PrivateCluster {
     return waitUntil({ what, timeoutMs, everyMs }, probe);
   }
 
-  /** SIGKILL and SIGTERM resolve when the process is gone. False when it was dead already. */
+  /** SIGKILL and SIGTERM resolve when the process has ended. False when it was dead already. */
   async kill(name: string, signal: NodeJS.Signals = 'SIGKILL', limitMs = 10_000): Promise<boolean> {
     const identity = this.identity(name);
     if (!signalIfOurs(identity, signal)) return false;
@@ -168,8 +167,7 @@ export class PrivateCluster {
   }
 
   /**
-   * Starts it under its name, port and data; resolves when it answers. A port that is taken is tried again for
-   * `portMs`.
+   * Starts it under its name, port and data; resolves when it answers. Tries a port that is taken again for `portMs`.
    */
   async startProcess(name: string, options: { wait?: boolean; portMs?: number } = {}): Promise<void> {
     const place = this.place(name);
@@ -199,8 +197,8 @@ export class PrivateCluster {
         await waitUntilAnswering(this.directory, place, identity);
         return;
       } catch (error) {
-        // Another program that tries ports holds each for a moment, and a port that this lab had for long is not given
-        // up for that.
+        // Another program that tries ports takes each for a moment only. A port that this lab has used before is not
+        // given up for that.
         if (!isPortTaken(error) || performance.now() - startedAt > (options.portMs ?? PORT_LIMIT_MS)) throw error;
       }
     }
@@ -211,20 +209,20 @@ export class PrivateCluster {
     await this.startProcess(name);
   }
 
-  /** Killed, data removed, started empty. */
+  /** Kills it, removes its data, and starts it empty. */
   async wipe(name: string): Promise<void> {
     await this.kill(name);
     this.removeData(name);
     await this.startProcess(name);
   }
 
-  /** Of a process that is dead. */
+  /** Removes the data of a dead process. */
   removeData(name: string): void {
     if (this.state(name) !== 'dead') throw new Error(`${name} is ${this.state(name)}: its data is in use`);
     rmSync(this.dataDirectory(name), { recursive: true, force: true });
   }
 
-  /** The proxy between them; the cluster must have been started with `proxies`. */
+  /** The proxy between the two. The cluster must have been started with `proxies`. */
   proxy(sequencer: string, node: string): TcpProxy {
     const proxy = this.proxies.get(`${sequencer}/${node}`);
     if (proxy === undefined)
@@ -232,7 +230,7 @@ export class PrivateCluster {
     return proxy;
   }
 
-  /** Every proxy of this sequencer, or of all. */
+  /** Every proxy of this sequencer, or of all sequencers. */
   proxiesOf(sequencer?: string): TcpProxy[] {
     return [...this.proxies]
       .filter(([name]) => sequencer === undefined || name.startsWith(`${sequencer}/`))
@@ -247,7 +245,7 @@ export class PrivateCluster {
     return (body['data'] ?? body) as Record<string, unknown>;
   }
 
-  /** The sequencer that says it leads; null when none does. */
+  /** The sequencer that says that it leads. Null when none does. */
   async leader(): Promise<string | null> {
     for (const { name } of this.sequencers) {
       if (this.state(name) === 'running' && (await this.status(name))?.['role'] === 'leader') return name;
@@ -255,7 +253,7 @@ export class PrivateCluster {
     return null;
   }
 
-  /** Waits until a sequencer (any but `except`) says it leads. */
+  /** Waits until a sequencer (any but `except`) says that it leads. */
   waitForLeader(timeoutMs = START_LIMIT_MS, except: readonly string[] = []): Promise<string> {
     return this.waitFor('a leader', timeoutMs, async () => {
       const leader = await this.leader();
@@ -271,7 +269,7 @@ export class PrivateCluster {
     });
   }
 
-  /** POST /v1/submit, NDJSON. The answer as it came. */
+  /** POST /v1/submit, NDJSON. Returns the raw answer. */
   submit(
     name: string,
     items: readonly { key?: string; data: string | Uint8Array }[],
@@ -292,7 +290,7 @@ export class PrivateCluster {
     });
   }
 
-  /** One request; rejects when there is no answer within the limit. */
+  /** One request. Rejects when there is no answer within the limit. */
   http(
     name: string,
     method: string,
@@ -330,7 +328,7 @@ export class PrivateCluster {
     });
   }
 
-  /** A command of this program against these nodes; the `data` of its envelope. */
+  /** Runs a command of this program against these nodes. Returns the `data` of its envelope. */
   ask(args: readonly string[], limitMs = 20_000): Promise<unknown> {
     return askSelf([...args, ...this.nodeFlags.flatMap((node) => ['--node', node])], {
       env: this.environment(),
@@ -338,7 +336,7 @@ export class PrivateCluster {
     });
   }
 
-  /** For commands run beside the cluster: no configuration of the person whose machine this is. */
+  /** For commands that run beside the cluster: without any configuration of the user. */
   environment(): NodeJS.ProcessEnv {
     const kept = Object.entries(process.env).filter(([name]) => !/^(SEQ_|VITEST|NODE_OPTIONS$)/.test(name));
     return {
@@ -349,14 +347,17 @@ export class PrivateCluster {
     };
   }
 
-  /** Ends every process with SIGKILL, closes the proxies, removes the directory unless it was given. */
+  /** Ends every process with SIGKILL, closes the proxies, and removes the directory unless it was given. */
   async close(): Promise<void> {
     open.delete(this);
     await this.endAll();
     if (!this.keepDirectory) rmSync(this.directory, { recursive: true, force: true });
   }
 
-  /** Free ports are a moment's news: when one is lost to somebody else, everything starts over with others. */
+  /**
+   * A free port may be taken a moment later. When one is lost to another program, everything starts over with other
+   * ports.
+   */
   private async begin(): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -410,7 +411,9 @@ export class PrivateCluster {
     for (const identity of this.identities.values()) signalIfOurs(identity, 'SIGKILL');
   }
 
-  /** In the last moment of this process: nothing can be waited for, and what is being killed may still write. */
+  /**
+   * Runs at the very end of this process. Nothing can be awaited, and a process that is being killed may still write.
+   */
   private endAtOnce(): void {
     this.killAll();
     if (!this.keepDirectory) rmSync(this.directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 10 });
@@ -439,7 +442,7 @@ export class PrivateCluster {
   }
 }
 
-/** Those arguments of `seq run` that the cluster decides when it is made. */
+/** The arguments of `seq run` that the cluster fixes when it is made. */
 function agreedArgs(runArgs: readonly string[]): string[] {
   return ['--max-block-bytes', '--dedup-window', '--dedup-items'].flatMap((flag) => {
     const at = runArgs.indexOf(flag);

@@ -1,13 +1,13 @@
-// Which process is it, really? A pid alone is no name: after an exit the system gives it to somebody else. Invariant:
-// a process is ours only when pid and start time are both what was recorded; anything else is "dead" to us and never
-// signalled. Linux reads /proc (no `ps` in many containers); elsewhere `ps` is asked.
+// Which process is it, really? A pid alone is not enough: after an exit the system gives it to another process.
+// Invariant: a process is ours only when its pid and its start time are both as recorded. Any other process counts as
+// "dead" and is never signalled. Linux reads /proc (many containers have no `ps`); other systems ask `ps`.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { EXIT, SeqError } from '../core/errors.js';
 
 /**
- * What is written down when a process starts. `startToken` is opaque; it differs between any two processes that ever
- * had the same pid.
+ * Recorded when a process starts. `startToken` is opaque. It differs between any two processes that ever had the same
+ * pid.
  */
 export interface ProcessIdentity {
   pid: number;
@@ -25,20 +25,20 @@ interface Seen {
 const HAS_PROC = existsSync('/proc/self/stat');
 let bootId: string | undefined;
 
-/** The start token of a live process, null when there is none (a zombie counts as none). */
+/** The start token of a live process. Null when there is none (a zombie counts as none). */
 export function startTokenOf(pid: number): string | null {
   const seen = readProcess(pid);
   return seen === null || isGone(seen.letter) ? null : seen.startToken;
 }
 
-/** State of exactly that process; `dead` also when its pid belongs to another process by now. */
+/** State of exactly that process. `dead` also when its pid now belongs to another process. */
 export function stateOf(identity: ProcessIdentity): ProcessState {
   const seen = readProcess(identity.pid);
   if (seen === null || isGone(seen.letter) || seen.startToken !== identity.startToken) return 'dead';
   return seen.letter === 'T' || seen.letter === 't' ? 'paused' : 'running';
 }
 
-/** Sends the signal only when the process is still the recorded one; false when it is not there any more. */
+/** Sends the signal only when the process is still the recorded one. False when that process is gone. */
 export function signalIfOurs(identity: ProcessIdentity, signal: NodeJS.Signals): boolean {
   if (stateOf(identity) === 'dead') return false;
   try {
@@ -51,7 +51,7 @@ export function signalIfOurs(identity: ProcessIdentity, signal: NodeJS.Signals):
 }
 
 function isGone(letter: string): boolean {
-  // A zombie runs nothing and holds nothing; in a container without an init it may stay for ever.
+  // A zombie runs nothing and holds nothing. In a container without an init it may stay for ever.
   return letter === 'Z' || letter === 'X' || letter === 'x';
 }
 
@@ -67,8 +67,8 @@ function readProc(pid: number): Seen | null {
   } catch {
     return null;
   }
-  // The command name (field 2) may hold blanks and parentheses: count from the last one. Field 22 is the start in
-  // ticks since boot.
+  // The command name (field 2) may contain blanks and parentheses, so count from the last parenthesis. Field 22 is the
+  // start in ticks since boot.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   bootId ??= readBootId();
   return { letter: fields[0] ?? 'X', startToken: `${bootId}:${fields[19] ?? ''}` };
@@ -82,11 +82,11 @@ function readBootId(): string {
   }
 }
 
-/** Exported for its test on systems that have /proc too. */
+/** Exported so that a test can run it on systems that have /proc. */
 export function readWithPs(pid: number): Seen | null {
   let line: string;
   try {
-    // TZ and LC_ALL pinned: the start time is compared as text with one that another shell recorded.
+    // TZ and LC_ALL are fixed: the start time is compared as text with one that another shell recorded.
     line = execFileSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], {
       encoding: 'utf8',
       env: { PATH: process.env['PATH'], TZ: 'UTC0', LC_ALL: 'C' },

@@ -1,5 +1,5 @@
-// The process harness: start a program detached from this one, know it again later, signal it, wait for what it does.
-// Invariants: nothing is signalled that is not the recorded process (process-identity.ts); every wait has a bound;
+// The process harness: starts a program detached from this one, recognises it later, signals it, and waits for its
+// effects. Invariants: only the recorded process is ever signalled (process-identity.ts); every wait has a bound;
 // nothing is restarted here.
 import { spawn } from 'node:child_process';
 import { closeSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs';
@@ -15,12 +15,12 @@ export interface ProcessSpec {
   cwd: string;
   /** stdout and stderr are appended here. */
   logFile: string;
-  /** The whole environment of the process; nothing is inherited beside it. */
+  /** The whole environment of the process; it inherits nothing else. */
   env: NodeJS.ProcessEnv;
 }
 
 export interface WaitOptions {
-  /** What is waited for, for the error: "r1 to answer PING". */
+  /** The object of the wait, for the error: "r1 to answer PING". */
   what: string;
   timeoutMs: number;
   everyMs?: number;
@@ -28,8 +28,8 @@ export interface WaitOptions {
 }
 
 /**
- * Starts it in a session of its own, so that neither Ctrl-C nor the end of this process reaches it. Resolves as soon
- * as it exists.
+ * Starts it in a session of its own, so that neither Ctrl-C nor the end of this process reaches it. Resolves as soon as
+ * it exists.
  */
 export async function spawnDetached(spec: ProcessSpec): Promise<ProcessIdentity> {
   mkdirSync(dirname(spec.logFile), { recursive: true, mode: 0o700 });
@@ -57,8 +57,8 @@ export async function spawnDetached(spec: ProcessSpec): Promise<ProcessIdentity>
 }
 
 /**
- * Polls until the probe gives something other than undefined. Throws SeqError 75 (WAIT_TIMED_OUT) at the bound, and
- * as aborted by `signal`.
+ * Polls until the probe returns something other than undefined. Throws SeqError 75 (WAIT_TIMED_OUT) at the bound, and
+ * the abort reason when `signal` aborts.
  */
 export async function waitUntil<T>(
   options: WaitOptions,
@@ -84,7 +84,7 @@ export async function waitUntil<T>(
   }
 }
 
-/** Waits until the process is gone; false at the bound. */
+/** Waits until the process has ended. False at the bound. */
 export async function waitUntilDead(
   identity: ProcessIdentity,
   timeoutMs: number,
@@ -99,8 +99,8 @@ export async function waitUntilDead(
 }
 
 /**
- * SIGTERM, then SIGKILL after `graceMs`. A paused process is woken first: SIGTERM would wait for it. Returns how it
- * ended.
+ * SIGTERM, then SIGKILL after `graceMs`. A paused process is continued first, because SIGTERM would stay pending.
+ * Returns how it ended.
  */
 export async function stopProcess(identity: ProcessIdentity, graceMs: number): Promise<'was-dead' | 'term' | 'kill'> {
   if (!signalIfOurs(identity, 'SIGTERM')) return 'was-dead';
@@ -118,7 +118,7 @@ export async function stopProcess(identity: ProcessIdentity, graceMs: number): P
   });
 }
 
-/** The last `count` lines of a file, reading at most the last MiB; [] when there is no file. */
+/** The last `count` lines of a file; reads at most the last MiB. [] when there is no file. */
 export function lastLines(file: string, count: number): string[] {
   const { text } = readLog(file, { last: 1024 * 1024 });
   const lines = text.split('\n');
@@ -127,8 +127,8 @@ export function lastLines(file: string, count: number): string[] {
 }
 
 /**
- * Text of a log from a byte offset (`from`), or its last bytes (`last`), and the offset to go on from. At most 1 MiB
- * a call.
+ * The text of a log from a byte offset (`from`), or its last bytes (`last`), and the offset where the next read starts.
+ * At most 1 MiB a call.
  */
 function readLog(file: string, range: { from: number } | { last: number }): { text: string; next: number } {
   let handle: number;
@@ -140,7 +140,7 @@ function readLog(file: string, range: { from: number } | { last: number }): { te
   }
   try {
     const size = fstatSync(handle).size;
-    // A file that shrank was started over.
+    // A file that shrank was started over, so it is read from its beginning.
     const wanted = 'from' in range ? range.from : size - range.last;
     const from = Math.max(0, wanted > size ? 0 : wanted);
     const bytes = Buffer.alloc(Math.min(size - from, 1024 * 1024));
@@ -151,12 +151,12 @@ function readLog(file: string, range: { from: number } | { last: number }): { te
   }
 }
 
-/** Where a log ends now: pass it to `waitForLog` to wait for what comes after. */
+/** Where a log ends now. Pass it to `waitForLog` to wait for later lines. */
 export function logEnd(file: string): number {
   return readLog(file, { last: 0 }).next;
 }
 
-/** Hands over what is appended from byte `from` on, until aborted (then it throws the abort's reason). */
+/** Passes on the text that is appended from byte `from` on, until aborted (then it throws the abort's reason). */
 export async function followLog(
   file: string,
   from: number,

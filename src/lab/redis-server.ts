@@ -1,11 +1,12 @@
 // One redis-server (or valkey-server) of the lab: where the program is, its configuration file, and whether it answers.
-// Loopback only, no eviction (docs/PROTOCOL.md section 8), the keyspace events that followers listen to (section 7).
+// Loopback only, no eviction (docs/PROTOCOL.md section 8), and the keyspace events that followers listen to (section
+// 7).
 import { accessSync, constants, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { EXIT, SeqError } from '../core/errors.js';
 
-/** What of a node's data outlives the process. */
+/** Which part of a node's data outlives the process. */
 export type Persistence = 'none' | 'everysec' | 'always';
 
 /**
@@ -29,8 +30,8 @@ export function findRedisServer(env: NodeJS.ProcessEnv = process.env): string {
 }
 
 /**
- * redis.conf of a node. One file rather than arguments: `redis-server FILE` is what `ps` shows and what a person can
- * repeat.
+ * redis.conf of a node. A file is used instead of arguments: `ps` shows `redis-server FILE`, and a person can repeat
+ * it.
  */
 export function redisConfig(options: { port: number; dataDirectory: string; persist: Persistence }): string {
   return [
@@ -50,8 +51,8 @@ export function redisConfig(options: { port: number; dataDirectory: string; pers
 }
 
 /**
- * PING and, for whose answer it is, INFO over a fresh connection. `up` is false while it reads its file; null:
- * nothing within the limit, or no connection.
+ * Sends PING and INFO over a fresh connection; INFO tells which process answers. `up` is false while the server loads
+ * its file. Null: no connection, or no answer within the limit.
  */
 export function redisAnswer(port: number, limitMs: number): Promise<{ up: boolean; pid: number } | null> {
   return new Promise((resolve) => {

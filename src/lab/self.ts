@@ -1,11 +1,11 @@
-// Runs this program's own commands as processes, as an operator would: what the lab shows is what they really do.
-// stdout and stderr are kept whole up to 64 MiB; a limit ends the child with SIGKILL and says so.
+// Runs this program's own commands as processes, as an operator would. So the lab shows what the commands really do.
+// stdout and stderr are kept whole up to 64 MiB. At the limit the child is ended with SIGKILL, with an error.
 import { spawn } from 'node:child_process';
 import { EXIT, SeqError } from '../core/errors.js';
 import { SELF } from './plan.js';
 
 export interface Ended {
-  /** Exit code; null when a signal ended it. */
+  /** Exit code. Null when a signal ended the process. */
   code: number | null;
   signal: NodeJS.Signals | null;
   stdout: Buffer;
@@ -14,7 +14,9 @@ export interface Ended {
 
 interface RunningSelf {
   pid: number;
-  /** Writes to its stdin and waits while it is slow; an ended reader is not an error here, `ended` tells. */
+  /**
+   * Writes to its stdin and waits while it is slow. A reader that has ended is not an error here; `ended` reports it.
+   */
   write(bytes: Uint8Array): Promise<void>;
   endInput(): void;
   ended: Promise<Ended>;
@@ -79,7 +81,7 @@ export function runSelf(args: readonly string[], options: SelfOptions): Promise<
   return startSelf(args, options).ended;
 }
 
-/** Runs a command on this terminal, as if it had been typed; resolves with its exit code. */
+/** Runs a command on this terminal, as if it had been typed. Resolves with its exit code. */
 export function attachSelf(args: readonly string[]): Promise<number | null> {
   const child = spawn(process.execPath, [SELF, ...args], { stdio: 'inherit' });
   return new Promise((resolve, reject) => {
@@ -88,7 +90,7 @@ export function attachSelf(args: readonly string[]): Promise<number | null> {
   });
 }
 
-/** Runs a command with `-o json` and returns the `data` of its envelope; throws the envelope's error as it is. */
+/** Runs a command with `-o json` and returns the `data` of its envelope. Throws the error of the envelope unchanged. */
 export async function askSelf(args: readonly string[], options: SelfOptions): Promise<unknown> {
   const { code, signal, stdout, stderr } = await runSelf([...args, '-o', 'json'], options);
   let document: { ok?: boolean; data?: unknown; error?: ConstructorParameters<typeof SeqError>[0] | null };

@@ -1,6 +1,6 @@
 // Starts one process of the lab and waits until it answers: a node to PING, a sequencer on /livez. Invariant: the
-// process is in the state file before this waits for anything; one that did not come up is stopped and reported with
-// its last words.
+// process is in the state file before any wait. A process that did not come up is stopped and reported with the last
+// lines of its log.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { waitUntilAnswering } from './answering.js';
 import { pathsOf, redisSpec, sequencerSpec } from './plan.js';
@@ -8,7 +8,7 @@ import { spawnDetached, stopProcess } from './processes.js';
 import { findRedisServer, redisConfig } from './redis-server.js';
 import { writeState, type LabState, type ProcessRecord } from './state.js';
 
-/** Everything that a process needs to be started; `record` is one of `state.processes`. */
+/** Everything that is needed to start a process. `record` is one of `state.processes`. */
 export interface StartOptions {
   directory: string;
   state: LabState;

@@ -1,6 +1,6 @@
-// What the lab remembers on disk, and who may change it now. One file, replaced whole; one lock, held by a process
-// that can be told apart. Invariants: a process is written down before anything else happens to it; a broken write
-// never leaves half a file; a lock whose holder is gone is taken over, so that a killed `up` blocks nobody.
+// What does the lab record on disk, and who may change it now? One file, replaced whole; one lock, whose holder is an
+// identifiable process. Invariants: a process is recorded before anything else happens to it. An interrupted write
+// never leaves half a file. A lock whose holder has ended is taken over, so that a killed `up` blocks nobody.
 import {
   closeSync,
   fsyncSync,
@@ -20,30 +20,30 @@ import type { LabSettings, Place } from './plan.js';
 import { startTokenOf, stateOf, type ProcessIdentity } from './process-identity.js';
 
 export interface ProcessRecord extends Place {
-  /** Null until it was started for the first time. */
+  /** Null until the process was started for the first time. */
   identity: ProcessIdentity | null;
 }
 
 export interface LabState {
   version: 1;
   settings: LabSettings;
-  /** How far `up` came; it goes on from there. */
+  /** How far `up` came; the next `up` continues from there. */
   phase: 'starting' | 'bootstrapped' | 'committed';
-  /** Taken down with everything it had; the next `up` goes on with it. */
+  /** The lab was taken down and its data kept. The next `up` continues with it. */
   kept?: true;
   processes: ProcessRecord[];
 }
 
 /**
- * $XDG_STATE_HOME/seq/lab, by default ~/.local/state/seq/lab. A relative XDG_STATE_HOME is ignored, as its
- * specification asks.
+ * $XDG_STATE_HOME/seq/lab, by default ~/.local/state/seq/lab. A relative XDG_STATE_HOME is ignored, as the XDG
+ * specification requires.
  */
 export function labDirectory(env: NodeJS.ProcessEnv = process.env): string {
   const named = env['XDG_STATE_HOME'] ?? '';
   return join(isAbsolute(named) ? named : join(env['HOME'] ?? homedir(), '.local', 'state'), 'seq', 'lab');
 }
 
-/** Null when there is no lab. Throws SeqError (65) when the file is there and is not ours. */
+/** Null when there is no lab. Throws SeqError (65) when the file exists and is not a lab's state. */
 export function readState(directory: string): LabState | null {
   let text: string;
   try {
@@ -103,7 +103,7 @@ export function writeState(directory: string, state: LabState): void {
   renameSync(temporary, file);
 }
 
-/** Runs `work` as the only one that changes this lab. Throws SeqError (75) while another process does. */
+/** Runs `work` as the only process that changes this lab. Throws SeqError (75) while another one does. */
 export async function withLabLock<T>(directory: string, work: () => Promise<T>): Promise<T> {
   const release = takeLock(directory);
   try {
@@ -124,7 +124,7 @@ function takeLock(directory: string): () => void {
     writeSync(handle, mine);
     closeSync(handle);
     try {
-      // A link appears whole or not at all: nobody can read a lock without its holder's name.
+      // A link appears whole or not at all, so nobody can read a lock without its holder's name.
       linkSync(temporary, lock);
       return () => {
         if (readOrEmpty(lock) === mine) rmSync(lock, { force: true });
@@ -137,14 +137,14 @@ function takeLock(directory: string): () => void {
     const held = readOrEmpty(lock);
     const holder = parseHolder(held);
     if (holder !== null && stateOf(holder) !== 'dead') throw busy(holder);
-    // Set the stale lock aside by renaming: of two that find it, one moves it; whoever moved a fresh one instead puts
-    // it back.
+    // Renames the stale lock aside. Of two processes that find it, one moves it. A process that moved a fresh lock
+    // instead puts it back.
     const aside = `${temporary}.stale`;
     try {
       renameSync(lock, aside);
       if (readOrEmpty(aside) !== held) linkSync(aside, lock);
     } catch {
-      // Somebody else was faster; read it again.
+      // Another process was faster; read the lock again.
     }
     rmSync(aside, { force: true });
   }

@@ -1,4 +1,4 @@
-// What is there: one row per process of the lab, in the order nodes, sequencers.
+// What is there? One row per process of the lab, nodes first, then sequencers.
 import { urlOf, type ProcessKind } from './plan.js';
 import { stateOf, type ProcessState } from './process-identity.js';
 import type { LabState } from './state.js';
@@ -6,9 +6,9 @@ import type { LabState } from './state.js';
 export interface ProcessRow {
   name: string;
   kind: ProcessKind;
-  /** Null when it never started. The pid of the last process under this name otherwise, also when that is dead. */
+  /** Null when it never started. Otherwise the pid of the last process under this name, also when that is dead. */
   pid: number | null;
-  /** Null, like the url, until the first start chose one. */
+  /** Null, like the url, until the first start has chosen one. */
   port: number | null;
   url: string | null;
   state: ProcessState;

@@ -1,6 +1,6 @@
-// One TCP proxy on loopback between a sequencer and a node: the network's ways to fail, switched while connections
-// are open. Each direction by itself: `up` is what the client sends, `down` what the server answers. A fault holds
-// for open and for new connections.
+// One TCP proxy on loopback between a sequencer and a node. It imitates the failures of a network, switched while
+// connections are open. Each direction is separate: `up` is what the client sends, `down` what the server answers. A
+// fault applies to open and to new connections.
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
 type Direction = 'up' | 'down';
@@ -8,16 +8,16 @@ type Direction = 'up' | 'down';
 interface DirectionFault {
   /** Bytes are delayed this long, in order. */
   delayMs?: number;
-  /** Bytes are read and thrown away: the sender sees an open connection that nobody answers. */
+  /** Bytes are read and thrown away: the sender sees an open connection without answers. */
   drop?: boolean;
-  /** Every chunk is replaced by as many bytes of noise. */
+  /** Every chunk is replaced by the same number of random bytes. */
   garbage?: boolean;
 }
 
 interface Link {
   client: Socket;
   server: Socket;
-  /** Swallows everything for good, whatever the proxy does otherwise. */
+  /** Swallows everything permanently, whatever else the proxy does. */
   silent: boolean;
 }
 
@@ -27,26 +27,28 @@ export interface TcpProxy {
   readonly url: string;
   /** Connections open now. */
   readonly open: number;
-  /** Bytes passed on so far. */
+  /** Bytes forwarded so far. */
   readonly passed: Record<Direction, number>;
   /** Sets what a direction does from now on; {} heals it. */
   set(direction: Direction, fault: DirectionFault): void;
-  /** Both directions swallow everything, connections stay open: a half-open peer. */
+  /** Both directions swallow everything while connections stay open: a half-open peer. */
   blackHole(): void;
-  /** The server hears everything, its replies are lost. */
+  /** The server receives everything, but its replies are lost. */
   dropReplies(): void;
-  /** Connections open now go silent for good, without a reset; new ones work. Returns how many. */
+  /** Connections that are open now go silent permanently, without a reset; new ones work. Returns how many. */
   halfOpen(): number;
-  /** Both directions as they should be; new connections welcome. What was swallowed stays lost. */
+  /** Both directions work normally, and new connections are accepted. Swallowed bytes stay lost. */
   heal(): void;
   /** Ends every open connection with a reset. */
   cut(): void;
-  /** New connections: `accept` (default), `refuse` (reset at once), `silent` (accepted, never joined to the server). */
+  /**
+   * New connections: `accept` (default), `refuse` (reset at once), `silent` (accepted, never connected to the server).
+   */
   onConnect(mode: 'accept' | 'refuse' | 'silent'): void;
   close(): Promise<void>;
 }
 
-/** A proxy onto 127.0.0.1:`target`, on a port that the system picks unless one is given. */
+/** A proxy to 127.0.0.1:`target`, on the given port or else one that the system picks. */
 export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy> {
   const links = new Set<Link>();
   const lonely = new Set<Socket>();
@@ -77,7 +79,7 @@ export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy>
 
   function end(link: Link): void {
     links.delete(link);
-    // A reset, as a server that dies sends one: a polite end would leave half-closed connections behind.
+    // A reset, as from a server that dies. A normal close would leave half-closed connections behind.
     for (const socket of [link.client, link.server]) if (!socket.destroyed) socket.resetAndDestroy();
   }
 
@@ -95,7 +97,7 @@ export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy>
           to.once('drain', () => from.resume());
         }
       };
-      // Order is kept: whatever comes after a delayed chunk waits behind it.
+      // Order is kept: bytes after a delayed chunk wait behind it.
       const due = performance.now() + delayMs;
       queue = queue
         .then(() => {
@@ -137,7 +139,7 @@ export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy>
       faults.up = {};
       faults.down = {};
       mode = 'accept';
-      // A connection that was accepted by nobody stays so; its client must come again.
+      // A connection that was accepted in silence never gets a server; its client must connect again.
       for (const socket of lonely) socket.resetAndDestroy();
     },
     cut: () => {
@@ -156,7 +158,7 @@ export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy>
   };
 }
 
-/** Bytes that are no RESP reply: no line end among them, first byte no type mark. */
+/** Bytes that are not a RESP reply: no line end among them, and the first byte is no type mark. */
 function noise(length: number): Buffer {
   return Buffer.from(Array.from({ length }, (_, at) => 0x80 + ((at * 37) % 0x60)));
 }

@@ -1,7 +1,7 @@
-// `seq lab up`: from nothing, or from wherever an earlier `up` was broken off, to a cluster with its first commit; or
-// from what `down --keep` left. Invariant: it starts only what never started. What was started and is dead now was
-// killed by somebody, and stays dead until `lab start`. A lab that was kept is like one after a power cut: all of it
-// is started, and a recovery gives it a new generation before anybody writes.
+// `seq lab up`: brings a lab to its first commit. It starts from nothing, from where an earlier `up` was interrupted,
+// or from what `down --keep` left. Invariant: it starts only processes that were never started. A process that was
+// started and is dead now was killed by somebody; it stays dead until `lab start`. A kept lab is like one after a power
+// cut: all of it is started, and a recovery gives it a new generation before anything is written.
 import { mkdirSync } from 'node:fs';
 import { EXIT, SeqError } from '../core/errors.js';
 import { isPortTaken } from './answering.js';
@@ -31,8 +31,7 @@ export interface LabOutside {
   /** Makes `seq … -c lab` find these nodes and sequencers. */
   writeContext(nodes: { id: string; url: string }[], sequencerUrls: string[]): Promise<void>;
   /**
-   * The same recovery as `seq cluster recover`, confirmed, on all nodes of a lab that was kept. Throws when it is not
-   * confirmed.
+   * The same recovery as `seq cluster recover`, confirmed, on all nodes of a kept lab. Throws when it is not confirmed.
    */
   recover(
     nodes: { id: string; url: string }[],
@@ -41,7 +40,7 @@ export interface LabOutside {
   ): Promise<Recovered>;
 }
 
-/** What a kept lab goes on with. */
+/** What a kept lab continues from. */
 export interface Recovered {
   cluster: string;
   head: number;
@@ -50,7 +49,7 @@ export interface Recovered {
 
 export interface UpOptions {
   directory: string;
-  /** Only what was asked for; the rest is as the lab is, or as by default. */
+  /** Only the settings that were asked for. The rest come from the existing lab or from the defaults. */
   wanted: Partial<LabSettings>;
   outside: LabOutside;
   report: (line: string) => void;
@@ -76,7 +75,7 @@ async function up(options: UpOptions): Promise<UpResult> {
   const state = agree(readState(directory), options.wanted);
   const missing = state.processes.some((record) => isToStart(state, record));
   if (missing) {
-    // Before anything is written: without a Redis server there is no lab.
+    // Checked before anything is written: without a Redis server there is no lab.
     findRedisServer();
     mkdirSync(directory, { recursive: true, mode: 0o700 });
   }
@@ -94,7 +93,7 @@ async function up(options: UpOptions): Promise<UpResult> {
   }
   let recovered: Recovered | null = null;
   if (state.kept) {
-    // Before the recovery: an operator who does not confirm it at once wants to see what there is.
+    // Written before the recovery: an operator who does not confirm it at once wants to see the present state.
     await options.outside.writeContext(nodes, []);
     const stores = state.processes
       .filter((record) => record.kind === 'sequencer')
@@ -125,8 +124,8 @@ async function up(options: UpOptions): Promise<UpResult> {
 }
 
 /**
- * The lab as it shall be: a new one, or the one there is with sequencers added. Throws SeqError (76) when it is there
- * and differs otherwise.
+ * The lab as wanted: a new one, or the existing one with sequencers added. Throws SeqError (76) when the existing lab
+ * differs in anything else.
  */
 function agree(there: LabState | null, wanted: Partial<LabSettings>): LabState {
   if (there === null) {
@@ -177,14 +176,14 @@ async function startMissing(options: UpOptions, state: LabState, kind: ProcessKi
   const anotherPort = async (record: ProcessRecord): Promise<void> => {
     record.port = await freePort(new Set(state.processes.map((other) => other.port)));
   };
-  // Ports first, all of them: a sequencer's command names its peers.
+  // All ports are chosen first, because a sequencer's command names its peers.
   for (const record of missing) if (record.port === 0) await anotherPort(record);
   for (let at = 0, lost = 0; at < missing.length;) {
     const record = missing[at]!;
     try {
       await startRecorded({ directory, state, record, ...(signal === undefined ? {} : { signal }) });
     } catch (error) {
-      // Free ports are a moment's news: with another one it may work.
+      // A free port may be taken a moment later. With another port it may work.
       lost += 1;
       if (lost === PORT_ATTEMPTS || !isPortTaken(error)) throw error;
       await anotherPort(record);
@@ -199,12 +198,12 @@ async function startMissing(options: UpOptions, state: LabState, kind: ProcessKi
   return missing.map((record) => record.name);
 }
 
-/** Never started; or of a lab that was kept, where nobody killed what does not run. */
+/** True for a process that was never started, and for a dead one of a kept lab: nobody killed that one. */
 function isToStart(state: LabState, { identity }: ProcessRecord): boolean {
   return identity === null || (state.kept === true && stateOf(identity) === 'dead');
 }
 
-/** Its command names a peer's port that is another one now: it is to be started again. */
+/** Its command names a peer's port that has changed, so it must be started again. */
 async function forget(record: ProcessRecord, directory: string, state: LabState): Promise<void> {
   if (record.identity !== null) await stopProcess(record.identity, 2000);
   record.identity = null;
@@ -215,9 +214,7 @@ function pidOf(record: ProcessRecord): number | string {
   return record.identity?.pid ?? 'none';
 }
 
-/**
- * Waits until a sequencer has a committed block in its store: it was on a quorum of nodes before it came there (I10).
- */
+/** Waits until a sequencer has a committed block in its store. The block was on a quorum of nodes before that (I10). */
 async function commitAbove(head: number, directory: string, state: LabState, signal?: AbortSignal): Promise<number> {
   const sequencers = state.processes.filter((record) => record.kind === 'sequencer');
   const timeoutMs = 3 * state.settings.ttlMs + 20_000;
@@ -249,7 +246,7 @@ async function commitAbove(head: number, directory: string, state: LabState, sig
   );
 }
 
-/** The height that a sequencer has in its store, null when it does not say. */
+/** The height in a sequencer's store. Null when the sequencer does not answer. */
 async function storedHeight(port: number, limitMs = 500): Promise<number | null> {
   const answer = await httpGet(port, '/v1/status', limitMs);
   if (answer === null || answer.status !== 200) return null;

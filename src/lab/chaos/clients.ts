@@ -1,6 +1,6 @@
-// Those who submit all the while. Keyed clients send each item until it is committed, by the same key, wherever
-// somebody answers; the unkeyed one sends each item once and lives with what it is told. One request at a time each:
-// a client's items have an order.
+// The clients, which submit during the whole run. A keyed client sends each item under the same key to any sequencer
+// that answers, until it is committed. The unkeyed client sends each item once and accepts the answer. Each client has
+// one request at a time, so its items have an order.
 import { itemDigest } from '../../core/chain/items.js';
 import { httpCall, type HttpAnswer } from '../../core/http-call.js';
 import type { Prng } from './prng.js';
@@ -13,17 +13,17 @@ export interface ClientOptions {
   urls: readonly string[];
   prng: Prng;
   record: Recorder;
-  /** An answer that takes longer is unknown. */
+  /** An answer that takes longer counts as unknown. */
   limitMs: number;
-  /** No new items from here on. */
+  /** When it aborts, clients send no new items. */
   finish: AbortSignal;
-  /** Gives up what is left. */
+  /** When it aborts, clients give up their unfinished items. */
   giveUp: AbortSignal;
 }
 
 interface Pending extends ItemFate {
   data: Buffer;
-  /** Its line of NDJSON, made once: an item of some MiB may have to be sent many times. */
+  /** Its line of NDJSON, made once: an item of several MiB may have to be sent many times. */
   line: string;
 }
 
@@ -37,12 +37,12 @@ export class Client {
 
   constructor(private readonly options: ClientOptions) {}
 
-  /** Big items that the client is to send next, by size in bytes. */
+  /** Adds big items, by size in bytes, that the client sends next. */
   sendBig(sizes: readonly number[]): void {
     this.asked.push(...sizes);
   }
 
-  /** Small batches, one after the other, until told to finish; then until all are answered. */
+  /** Sends small batches, one after the other, until told to finish. Then it waits until all are answered. */
   async keyed(): Promise<void> {
     const { prng, finish } = this.options;
     while (!finish.aborted) {
@@ -56,7 +56,7 @@ export class Client {
     }
   }
 
-  /** Only big items, when there are any. */
+  /** Sends only big items, when there are any. */
   async big(): Promise<void> {
     const { finish } = this.options;
     while (!finish.aborted) {
@@ -137,7 +137,7 @@ export class Client {
       }
       if (open.every(({ outcome }) => outcome === 'committed')) return;
       this.at = (this.at + prng.int(1, Math.max(1, urls.length - 1))) % urls.length;
-      // Big bodies sent again and again at once would be a flood of their own.
+      // Resending big bodies at once would overload the machine.
       await rest(body.length > MIB / 2 ? prng.int(500, 1500) : prng.int(20, 120), giveUp);
     }
   }
@@ -176,7 +176,7 @@ export class Client {
     }
   }
 
-  /** 503 and 504 mean an outage; anything else is a fault of the server that answered. */
+  /** 503 and 504 mean an outage. Any other status is a fault of the server that answered. */
   private judge(answer: Extract<HttpAnswer, { outcome: 'answered' }>): void {
     if (answer.status === 503 || answer.status === 504) return;
     this.options.record.trouble(

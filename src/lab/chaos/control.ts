@@ -1,5 +1,5 @@
-// One plain connection to a Redis server for what faults need (CONFIG, SCAN, PEXPIRE): commands one after the other,
-// each with a limit. Only for servers of a private lab: it knows no password and no TLS.
+// One plain connection to a Redis server for the commands that faults need (CONFIG, SCAN, PEXPIRE). Commands run one
+// after the other, each with a limit. Only for servers of a private lab: it knows no password and no TLS.
 import { connect, type Socket } from 'node:net';
 
 type RedisValue = string | number | null | RedisValue[];
@@ -66,7 +66,7 @@ function control(socket: Socket, limitMs: number): Control {
   };
 }
 
-/** One RESP2 value from `at`; null while it is not there whole. */
+/** One RESP2 value at position `at`; null while it has not arrived whole. */
 function parse(bytes: Buffer, at: number): { value: RedisValue | Error; next: number } | null {
   const end = bytes.indexOf('\r\n', at);
   if (end < 0) return null;

@@ -1,5 +1,5 @@
-// The ways to break a cluster of real processes, one by one: what each does, to whom, for how long, and how it is
-// healed. A fault takes its target exclusively (two at once on one process would undo each other); different targets
+// The faults of a cluster of real processes: what each does, to which target, for how long, and how it is healed. A
+// fault takes its target exclusively, because two at once on one process would undo each other. Different targets may
 // fail at the same time.
 import { readdirSync, statfsSync, statSync, truncateSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
@@ -17,18 +17,18 @@ export interface Setting {
   memory: Memory;
   ttlMs: number;
   nodeTimeoutMs: number;
-  /** Who leads as far as it is known. */
+  /** The leader, as far as it is known. */
   leader(): string | null;
   big: Client;
-  /** The sequencer whose store lies on a small file system of its own; null where that is not possible. */
+  /** The sequencer whose store is on a small file system of its own. Null where that is not possible. */
   disk: SmallDisk | null;
 }
 
-/** A fault that stands. `heal` ends it; it is called once, in any case, also when the time has not come yet. */
+/** A fault in effect. `heal` ends it. It is always called once, perhaps before its time has come. */
 export interface Standing {
   what: string;
   holdMs: number;
-  /** How long after the healing a process of its target may still end because of it; 0 unless said. */
+  /** How long after the healing a process of its target may still end because of the fault. Default 0. */
   afterMs?: number;
   heal(): Promise<void>;
 }
@@ -37,7 +37,7 @@ export interface Fault {
   name: string;
   /** One line for the help. */
   help: string;
-  /** Target and place that it takes exclusively, or why it cannot be done now. */
+  /** Returns the target and the locks that the fault takes exclusively, or the reason why it cannot be done now. */
   aim(setting: Setting, prng: Prng): { target: string; locks: string[] } | { skip: string };
   begin(setting: Setting, target: string, prng: Prng): Promise<Standing>;
 }
@@ -242,7 +242,7 @@ export const FAULTS: readonly Fault[] = [
         proxy.set('up', { delayMs: up });
         proxy.set('down', { delayMs: down });
       }
-      // Not cut: what was delayed arrives, late and in order.
+      // The link is not cut: delayed bytes arrive, late and in order.
       return {
         what: `${target} delayed by ${up} ms up, ${down} ms down for ${Math.round(holdMs)} ms`,
         holdMs,
@@ -332,8 +332,8 @@ export const FAULTS: readonly Fault[] = [
         afterMs: 20_000,
         heal: async () => {
           disk.empty();
-          // A sequencer that cannot keep what was committed ends, some time after: that is the right thing, and the
-          // only allowed reason.
+          // A sequencer that cannot store committed blocks ends some time later. That is correct, and it is the only
+          // allowed reason.
           await revive(cluster, target);
         },
       };
@@ -341,7 +341,9 @@ export const FAULTS: readonly Fault[] = [
   },
 ];
 
-/** Ends a fault of the kind that swallows bytes: no connection that lost some may live on, as none does over TCP. */
+/**
+ * Ends a fault that drops bytes. No connection that lost bytes may stay open, because TCP would not allow that either.
+ */
 function cleanEnd(proxies: readonly TcpProxy[]): void {
   for (const proxy of proxies) {
     proxy.cut();
@@ -386,7 +388,7 @@ function matches(target: string, link: string): boolean {
   return (sequencer === '*' || sequencer === a) && (node === '*' || node === undefined || node === b);
 }
 
-/** Proxies of a place; a bare node name stands for all links to it. */
+/** The proxies of a target. A bare node name means all links to that node. */
 function proxiesAt(cluster: PrivateCluster, target: string): TcpProxy[] {
   const place = target.includes('/') ? target : `*/${target}`;
   return cluster.sequencers.flatMap(({ name }) =>
@@ -407,7 +409,7 @@ async function revive(cluster: PrivateCluster, target: string): Promise<void> {
     await cluster.startProcess(target, { wait: cluster.nodes.some(({ name }) => name === target) });
 }
 
-/** Cuts up to half of what was appended last: the server has lost the end of its memory and does not know. */
+/** Cuts off up to half of what was appended last. The server has then lost its newest writes and does not know it. */
 function truncateAppendOnly(directory: string, prng: Prng): string {
   const folder = join(directory, 'appendonlydir');
   const files = readdirSync(folder)
@@ -422,7 +424,7 @@ function truncateAppendOnly(directory: string, prng: Prng): string {
 }
 
 /**
- * Sets every TTL key of the server to expire at once, or moves its expiry by `laterMs`. Returns how many there were.
+ * Makes every TTL key of the server expire at once, or moves its expiry by `laterMs`. Returns how many keys there were.
  */
 async function jump(port: number, laterMs: number | null): Promise<number> {
   const control = await openControl(port);

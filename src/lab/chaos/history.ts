@@ -1,9 +1,9 @@
-// What a chaos run leaves behind: everything that anybody did or was told, on one clock (ms since the start, of the
-// process that watches). Checkers read this and nothing else. One NDJSON line per entry.
+// The record of a chaos run: everything that anybody did or was told, on one clock (ms since the start, of the watching
+// process). Checkers read this and nothing else. One NDJSON line per entry.
 import type { Epoch, Hash, Height } from '../../core/protocol/types.js';
 
 /**
- * Somebody was handed a committed block. A reader asks for one height after the other; a name stands for one such
+ * A reader received a committed block. A reader asks for one height after the other; a name stands for one such
  * sequence.
  */
 interface BlockSeen {
@@ -17,23 +17,23 @@ interface BlockSeen {
 }
 
 /**
- * One submitted item and what its client knows of it in the end. `order`: its place among the items of the client,
- * from 1.
+ * One submitted item and what its client finally knows about it. `order`: its position among the client's items, from
+ * 1.
  */
 export interface ItemFate {
   is: 'item';
   client: string;
   order: number;
-  /** Unique; the item's bytes begin with it. */
+  /** Unique. The item's bytes begin with it. */
   token: string;
   digest: string;
   keyed: boolean;
-  /** When it was first sent, and when the answer was there whole; null while there is none. */
+  /** When it was first sent, and when its answer was complete; null while there is none. */
   sentAt: number;
   answeredAt: number | null;
   /**
-   * `refused`: every answer said that nothing was taken in. `unknown`: at least one attempt has no answer, and none
-   * said committed.
+   * `refused`: every answer said that nothing was taken in. `unknown`: at least one attempt has no answer, and no
+   * answer said committed.
    */
   outcome: 'committed' | 'refused' | 'unknown';
   receipt: { height: Height; index: number; epoch: Epoch } | null;
@@ -79,14 +79,14 @@ export interface Term {
   epoch: Epoch;
 }
 
-/** A time at which everything was healed, and what came of it. */
+/** A time at which all faults were healed, and what followed. */
 export interface Healing {
   is: 'healing';
   /** When the last fault was healed. */
   t: number;
   boundMs: number;
   /**
-   * ms until the next commit, until every sequencer had it, until every node was admitted and held it; null: not
+   * ms until the next commit, until every sequencer had it, and until every node was admitted and had it. Null: not
    * within the bound.
    */
   commitMs: number | null;
@@ -96,7 +96,7 @@ export interface Healing {
 }
 
 /**
- * Something that no fault explains: a process that ended by itself, an answer that no sequencer gives, an alarm about
+ * An event that no fault explains: a process that ended by itself, an answer that no sequencer gives, an alarm about
  * the chain.
  */
 export interface Trouble {
@@ -139,7 +139,7 @@ export interface FinalNode {
 export interface History {
   genesis: Hash;
   entries: Entry[];
-  /** The committed chain, as the longest store has it. */
+  /** The committed chain, from the longest store. */
   chain: ChainBlock[];
   stores: FinalStore[];
   nodes: FinalNode[];

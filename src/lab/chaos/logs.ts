@@ -1,5 +1,5 @@
-// What the sequencers' own logs say: who led under which epoch, what was committed under it, and what they were
-// alarmed about.
+// What do the sequencers' own logs say? Who led under which epoch, what was committed under it, and which alarms they
+// raised.
 import { createReadStream, existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { LeaderCommit, Term } from './history.js';
@@ -8,7 +8,7 @@ export interface LogFacts {
   entries: (LeaderCommit | Term)[];
   /** By code. */
   alarms: Map<string, { count: number; first: string }>;
-  /** Lines of level fatal, and ends that are bugs. */
+  /** Lines of level fatal, and process ends that are bugs. */
   fatal: string[];
 }
 
@@ -34,7 +34,7 @@ export async function readLogFacts(who: string, file: string): Promise<LogFacts>
   return facts;
 }
 
-/** A line cut off by SIGKILL, or one that is not from the log, says nothing. */
+/** A line cut off by SIGKILL, or a line that is not from the log, is ignored. */
 function parse(line: string): { [name: string]: unknown } | null {
   if (!line.startsWith('{')) return null;
   try {

@@ -1,17 +1,17 @@
-// How late this process's own timers are. The proxies live in it: when the machine gives it no time, every link is
-// slow, and what does not happen in time then says nothing about the sequencers. Time in which the loop was late is
-// not counted against them.
+// How late are the timers of this process? The proxies run in it. When the machine gives it no time every link is slow,
+// and a delay then says nothing about the sequencers. So the time in which the loop was late is not counted against
+// them.
 const BEAT_MS = 20;
 
 export class LoopLag {
-  /** Most that one beat was late. */
+  /** The largest delay of one beat. */
   worstMs = 0;
-  /** Time spent in stretches that were late, in all. */
+  /** Total time in stretches that were late. */
   slowMs = 0;
   private last = performance.now();
   private readonly timer: NodeJS.Timeout;
 
-  /** A beat later than `toleratedMs` is slow. */
+  /** A beat that is late by more than `toleratedMs` is slow. */
   constructor(private readonly toleratedMs: number) {
     this.timer = setInterval(() => {
       const now = performance.now();

@@ -1,13 +1,13 @@
-// Which nodes still have their memory. Two nodes of three that lose it at once are outside what a quorum can promise
-// (docs/PROTOCOL.md section 8), so the scheduler keeps a quorum with memory at any time. A node counts again only
-// once a leader has re-admitted it.
+// Which nodes still have their memory? If two of three nodes lose it at once, a quorum can promise nothing
+// (docs/PROTOCOL.md section 8). So the scheduler always keeps a quorum with memory. A node counts again only after a
+// leader has re-admitted it.
 import { quorumOf } from '../../core/config.js';
 import type { NodePort } from '../../core/ports.js';
 
 const PROBE_EVERY_MS = 100;
 
 interface Loss {
-  /** The old server has ended: whatever is asked from now on is answered by the new one. */
+  /** The old server has ended: from now on the new one gives every answer. */
   gone: boolean;
 }
 
@@ -16,7 +16,9 @@ export class Memory {
   private stopped = false;
   private loop: Promise<void> | null = null;
 
-  /** `nodes`: straight to the servers, past every proxy. `restored` is told of every node that was admitted again. */
+  /**
+   * `nodes`: connections to the servers without any proxy. `restored` is called for every node that was admitted again.
+   */
   constructor(
     private readonly nodes: readonly NodePort[],
     private readonly limitMs: number,
@@ -37,7 +39,7 @@ export class Memory {
     return this.nodes.filter(({ id }) => id !== node && !this.losses.has(id)).length >= quorumOf(this.nodes.length);
   }
 
-  /** To be called before the server is ended; what it returns, once it is gone. */
+  /** Call it before the server is ended. Call the returned function once the server has ended. */
   lose(node: string): () => void {
     const loss: Loss = { gone: false };
     this.losses.set(node, loss);
@@ -46,7 +48,7 @@ export class Memory {
     };
   }
 
-  /** Nodes that have not been re-admitted since. */
+  /** Nodes that lost their memory and have not been re-admitted since. */
   get without(): string[] {
     return [...this.losses.keys()];
   }

@@ -1,10 +1,10 @@
-// What is there in the end: every store from its first block to its last, every node's stream, read and checked entry
-// by entry.
+// What is there at the end? Reads every store from its first block to its last and every node's stream, and checks each
+// entry.
 import { decodeBlockData, itemDigest } from '../../core/chain/items.js';
 import type { CommittedBlock, NodePort } from '../../core/ports.js';
 import type { ChainBlock, FinalNode, FinalStore } from './history.js';
 
-/** Opens a sequencer's store for reading; how is decided outside the lab. */
+/** Opens a sequencer's store for reading. The caller of the lab decides how. */
 export type OpenStore = (directory: string) => {
   range(from: number, to?: number): Iterable<CommittedBlock>;
   close(): Promise<void>;
@@ -37,7 +37,7 @@ function chainBlock({ height, hash, parent, epoch, data }: CommittedBlock): Chai
   return { height, hash, parent, epoch, items };
 }
 
-/** What stands before the first line end. */
+/** The text before the first line end. */
 function tokenOf(data: Uint8Array): string {
   const end = data.subarray(0, 100).indexOf(10);
   return Buffer.from(data.subarray(0, end < 0 ? 100 : end)).toString('latin1');
@@ -83,7 +83,7 @@ export async function readNode(node: NodePort, limitMs: number): Promise<FinalNo
   return final;
 }
 
-/** An answer that stays away is asked for again: nothing else happens any more. */
+/** Asks again when there is no answer: nothing else is running any more. */
 async function patiently<T extends { outcome: string }>(ask: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     const reply = await ask();

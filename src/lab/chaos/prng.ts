@@ -1,5 +1,5 @@
-// The one source of chance of a chaos run: a seed and a name give a stream (sfc32). Every step has a stream of its
-// own, so that leaving out one kind of fault does not change what the others draw.
+// The only source of randomness of a chaos run: a seed and a name give a stream of numbers (sfc32). Every step has a
+// stream of its own. Leaving out one kind of fault therefore does not change what the others draw.
 
 export class Prng {
   private a: number;
@@ -23,7 +23,7 @@ export class Prng {
     return this.unit() < probability;
   }
 
-  /** low … high, whole, both included. */
+  /** A whole number from low to high, both included. */
   int(low: number, high: number): number {
     return low + Math.floor(this.unit() * (high - low + 1));
   }

@@ -1,6 +1,6 @@
-// Those who read all the while: the feed of every sequencer, the nodes' streams by quorum, confirmed heads, and
-// status. A reader that is cut off goes on at the next height; one whose next block can no longer be had starts over
-// under a new name.
+// The readers, which read during the whole run: the feed of every sequencer, the nodes' streams by quorum, confirmed
+// heads, and status. A reader that was cut off continues at the next height. A reader whose next block is no longer
+// available starts over under a new name.
 import type { IncomingMessage } from 'node:http';
 import { blockHash } from '../../core/chain/block.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
@@ -14,7 +14,7 @@ import type { Recorder } from './recorder.js';
 const AGAIN_MS = 50;
 const ASK_LIMIT_MS = 3000;
 
-/** Follows `/v1/blocks?from=` of one sequencer, over its restarts, until stopped. */
+/** Follows `/v1/blocks?from=` of one sequencer until stopped, also across its restarts. */
 export async function readFeedOf(name: string, url: string, record: Recorder, signal: AbortSignal): Promise<void> {
   let next = 1;
   while (!signal.aborted) {
@@ -26,7 +26,8 @@ export async function readFeedOf(name: string, url: string, record: Recorder, si
         next = block.height + 1;
       }
     } catch {
-      // Killed, paused, restarted: that is what this is about. What it said counts; that it went away does not.
+      // The sequencer was killed, paused or restarted: that is the purpose of the run. What it said counts; its absence
+      // does not.
     }
     await rest(AGAIN_MS, signal);
   }
@@ -65,7 +66,7 @@ async function* feed(url: string, from: number, signal: AbortSignal): AsyncGener
   }
 }
 
-/** Follows the nodes' streams by quorum, past every sequencer and proxy, as `seq stream tail --follow` does. */
+/** Follows the nodes' streams by quorum, without sequencers and proxies, as `seq stream tail --follow` does. */
 export async function readNodes(
   nodes: readonly NodePort[],
   limitMs: number,
@@ -84,8 +85,8 @@ export async function readNodes(
       if (code === 'CHAIN_MISMATCH') record.trouble('tail of the nodes', 'answer', (error as Error).message);
       else if (!(error instanceof SeqError))
         record.trouble('tail of the nodes', 'bug', (error as Error).stack ?? String(error));
-      // Trimmed while no quorum could be read: what was missed is in the feeds. From the floor on it is another
-      // sequence of heights.
+      // Blocks were trimmed while no quorum could be read; the feeds have them. From the floor on a new sequence of
+      // heights begins.
       if (error instanceof SeqError && error.exit !== EXIT.noQuorum) {
         from = 'floor';
         session++;
@@ -95,7 +96,7 @@ export async function readNodes(
   }
 }
 
-/** Asks for the confirmed head: mostly the one that is taken for the leader, which alone can confirm it. */
+/** Asks for the confirmed head. It mostly asks the presumed leader, because only the leader can confirm it. */
 export async function readHeads(
   sequencers: readonly { name: string; url: string }[],
   everyMs: number,

@@ -1,23 +1,23 @@
-// The history while it is made: one clock, entries in memory and, line by line, in history.ndjson, so that it
-// survives the one who writes it.
+// Collects the history during the run: one clock, entries in memory and, line by line, in history.ndjson. The file
+// survives a crash of this process.
 import { createWriteStream, type WriteStream } from 'node:fs';
 import type { CommittedBlock } from '../../core/ports.js';
 import type { Entry, StatusRead, Trouble } from './history.js';
 
 export class Recorder {
   readonly entries: Entry[] = [];
-  /** Highest block that anybody was handed, and when the last new height was. */
+  /** The highest block that any reader received, and when the last new height arrived. */
   highest = 0;
   longestGapMs = 0;
   private highestAt = 0;
-  /** Highest block handed out by each reader. */
+  /** The highest block that each reader received. */
   readonly reached = new Map<string, number>();
-  /** Who leads, as the sequencers say themselves; of two that both say so, the one with the higher epoch. */
+  /** Who leads according to the sequencers themselves. If two claim it, the one with the higher epoch. */
   leader: { name: string; epoch: number } | null = null;
   private readonly file: WriteStream;
   private readonly startedAt = performance.now();
 
-  /** `say` gets the timeline. */
+  /** `say` receives the timeline. */
   constructor(
     path: string,
     private readonly say: (line: string) => void,

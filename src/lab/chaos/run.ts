@@ -1,6 +1,6 @@
-// `seq chaos`: a private cluster of real processes, clients and readers, rounds of faults from a seed, healing, and
-// the proof over all that anybody saw. Everything that is decided comes from the seed; what the machine makes of it
-// does not, so a seed repeats the faults, not the run.
+// `seq chaos`: a private cluster of real processes, clients and readers, rounds of faults from a seed, healing, and the
+// proof over everything that was seen. Every decision comes from the seed. Timing depends on the machine, so a seed
+// repeats the faults, not the run.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { genesisHash } from '../../core/chain/block.js';
@@ -23,7 +23,7 @@ import { rounds } from './schedule.js';
 import { mountSmallDisk, type SmallDisk } from './small-disk.js';
 
 export interface ChaosOptions {
-  /** Everything is kept in here; the caller removes it. */
+  /** All files are in here; the caller removes it. */
   directory: string;
   seed: number;
   durationMs: number;
@@ -35,7 +35,7 @@ export interface ChaosOptions {
   nodeTimeoutMs: number;
   signal: AbortSignal;
   report(line: string): void;
-  /** Opens the nodes, given as `ID=URL`, straight; closed by what comes with them. */
+  /** Opens the nodes, given as `ID=URL`, without proxies. The returned value closes them. */
   openNodes(
     nodes: string[],
     directory: string,
@@ -73,13 +73,14 @@ export interface ChaosReport {
     readmissions: number;
   };
   /**
-   * Of the checks after healing: ms until the next commit, until all sequencers had it, until all nodes were admitted
-   * and held it.
+   * From the checks after healing: ms until the next commit, until all sequencers had it, until all nodes were admitted
+   * and had it.
    */
   healing: { commitMs: number[]; followersMs: number[]; nodesMs: number[]; boundMs: number };
   longestGapMs: number;
   /**
-   * How late this process's timers were at worst, and how long it was slow in all: the machine's part in every delay.
+   * How late this process's timers were at worst, and how long they were slow in total: the machine's share of every
+   * delay.
    */
   machine: { worstLateMs: number; slowMs: number };
   /** Alarms in the sequencers' logs, by code. */
@@ -88,11 +89,14 @@ export interface ChaosReport {
 }
 
 const KEYED_CLIENTS = 3;
-/** How much later a process may end that was told to and had not within the limit; the timeline says so. */
+/**
+ * A process that was told to end may still end this much later, when it did not end within the limit. The timeline says
+ * so.
+ */
 const LATE_END_MS = 30_000;
 const STATUS_EVERY_MS = 250;
 const HEAD_EVERY_MS = 120;
-/** Codes of alarms that say that the chain itself is broken. */
+/** Alarm codes that mean that the chain itself is broken. */
 const BROKEN = new Set(['CONFLICT', 'CHAIN_MISMATCH', 'BUG', 'STORE_AHEAD']);
 
 function faultNamed(name: string): Fault {
@@ -141,7 +145,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   }
 }
 
-/** So that two block times and a node timeout fit into the lease. */
+/** Two block times and a node timeout must fit into the lease. */
 function blockTimeOf({ ttlMs, nodeTimeoutMs }: Pick<ChaosOptions, 'ttlMs' | 'nodeTimeoutMs'>): number {
   return Math.max(1, Math.min(Math.floor(ttlMs / 5), Math.floor((ttlMs - nodeTimeoutMs) / 2)));
 }
@@ -157,7 +161,7 @@ function smallDisk(options: ChaosOptions, record: Recorder): SmallDisk | null {
 
 interface Stood {
   standing: Standing;
-  /** Gives its locks back. */
+  /** Releases its locks. */
   free(afterMs?: number): void;
   healing: Promise<void> | null;
 }
@@ -258,7 +262,7 @@ class Run {
       );
       await this.strike();
       options.signal.throwIfAborted();
-      // Clients get their last answers; whoever has none within the bound says so in the history.
+      // Clients get their last answers. A client without an answer within the bound records that in the history.
       this.finish.abort();
       const late = setTimeout(() => this.giveUp.abort(), this.boundMs);
       await Promise.all(clients);
@@ -311,7 +315,7 @@ class Run {
         if (step.atMs >= lengthMs) break;
         await rest(startedAt + step.atMs - record.now(), options.signal);
         if (options.signal.aborted) return;
-        // Not awaited: a process that takes its time to end must not hold up the next fault.
+        // Not awaited: a process that ends slowly must not delay the next fault.
         const begun: Promise<void> = this.begin(faultNamed(step.fault), new Prng(options.seed, step.prng)).finally(() =>
           this.beginning.delete(begun),
         );
@@ -342,7 +346,7 @@ class Run {
       for (const lock of aimed.locks) {
         this.locks.delete(lock);
         if (!processes.has(lock)) continue;
-        // What an earlier fault may still cause is not forgotten because another one came in between.
+        // A later fault must not shorten the time in which an earlier one may still have effects.
         const until = Math.max(this.record.now() + afterMs, this.grace.get(lock) ?? 0);
         this.grace.set(lock, until);
         this.expected.set(lock, until);
@@ -358,7 +362,7 @@ class Run {
       this.standing.add(stood);
       setTimeout(() => void this.heal(stood), standing.holdMs).unref();
     } catch (error) {
-      free(LATE_END_MS); // the signal may have been sent all the same
+      free(LATE_END_MS); // the signal may have been sent even so
       skip((error as Error).message);
       this.record.note(`${fault.name} on ${aimed.target} failed: ${(error as Error).message}`);
     }
@@ -383,8 +387,8 @@ class Run {
   }
 
   /**
-   * Everything healed; then within the bound: a commit, everybody at it, every node admitted and holding it. False
-   * when not.
+   * Heals everything. Then, within the bound: a commit, all sequencers have it, every node is admitted and has it.
+   * False when not.
    */
   private async healAndCheck(): Promise<boolean> {
     const { record, cluster, boundMs } = this;
@@ -451,14 +455,14 @@ class Run {
     });
   }
 
-  /** Readers end, every sequencer gets what was committed last, then all are told to end, and do. */
+  /** Ends the readers, waits until every sequencer has the last committed block, then ends all sequencers. */
   private async settle(readers: readonly Promise<void>[]): Promise<void> {
     const { cluster, record } = this;
     for (const { name } of cluster.sequencers) this.expected.set(name, Infinity);
     this.readersEnd.abort();
     await Promise.all(readers);
-    // What a reader was handed must be in every store before the stores are compared: nobody is left to bring it
-    // afterwards.
+    // Every block that a reader received must be in every store before the stores are compared. Afterwards no process
+    // is left to deliver it.
     const target = record.highest;
     await Promise.all(
       cluster.sequencers.map(({ name }) => cluster.waitForHeight(name, target, this.boundMs).catch(() => undefined)),
@@ -472,7 +476,7 @@ class Run {
     );
   }
 
-  /** A process that ends without having been told to is a finding; it is started again, so that the rest can go on. */
+  /** A process that ends without being told to is a finding. It is started again, so that the run can continue. */
   private recordEnded(): void {
     const { cluster, record, options } = this;
     if (options.signal.aborted) return;

@@ -1,12 +1,12 @@
-// A file system of its own for one sequencer's store, so that a full disk is a real ENOSPC: a tmpfs, shrunk to what
-// is in use. Needs root on Linux; elsewhere there is none and the fault is left out, with a note.
+// A separate file system for one sequencer's store, so that a full disk gives a real ENOSPC: a tmpfs, shrunk to the
+// size in use. It needs root on Linux. Elsewhere the fault is left out, with a note.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, statfsSync } from 'node:fs';
 
 const ROOMY = '1g';
 
 export interface SmallDisk {
-  /** The sequencer whose store lies on it. */
+  /** The sequencer whose store is on it. */
   owner: string;
   path: string;
   fill(): void;
@@ -14,7 +14,7 @@ export interface SmallDisk {
   unmount(): void;
 }
 
-/** Mounted on `path`; null with the reason where that is not possible. */
+/** Mounts it on `path`; returns null and the reason where that is not possible. */
 export function mountSmallDisk(owner: string, path: string): SmallDisk | { why: string } {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return { why: 'only root on Linux can mount a tmpfs' };
   mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -37,7 +37,7 @@ export function mountSmallDisk(owner: string, path: string): SmallDisk | { why: 
       if (!open) return;
       open = false;
       process.off('exit', disk.unmount);
-      // Lazily: a store that is still open somewhere must not keep it mounted for ever.
+      // Lazy unmount: a store that is still open somewhere must not keep it mounted for ever.
       run('umount', '-l', path);
     },
   };
@@ -45,7 +45,7 @@ export function mountSmallDisk(owner: string, path: string): SmallDisk | { why: 
   return disk;
 }
 
-/** '' when it went well. */
+/** '' on success. */
 function run(command: string, ...args: string[]): string {
   const { status, stderr, error } = spawnSync(command, args, { encoding: 'utf8', timeout: 10_000 });
   return status === 0 ? '' : (error?.message ?? stderr.trim()) || `${command} ended with ${status}`;

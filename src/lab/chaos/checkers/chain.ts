@@ -1,5 +1,5 @@
-// One chain: one block per height among everything that anybody saw (I4), every block the child of the one before it
-// (I5).
+// Is there one chain? One block per height in everything that anybody saw (I4), and every block is the child of the
+// block before it (I5).
 import type { Anomaly, History } from '../history.js';
 import { only } from '../history.js';
 
@@ -11,8 +11,8 @@ interface SeenCopy {
 }
 
 /**
- * Everything that was called committed by somebody. A node's copy counts only below its head: the head may be a
- * proposal that came to nothing.
+ * Every block that somebody reported as committed. A node's copy counts only below its head: the head may be a proposal
+ * that was never committed.
  */
 function copiesSeen(history: History): SeenCopy[] {
   return [
@@ -80,8 +80,8 @@ export function chainLinks(history: History): Anomaly[] {
     before = block;
   }
   const head = before.height;
-  // What anybody was told is committed must be in the longest store: every store was allowed to catch up before it
-  // was read.
+  // Every block that was reported as committed must be in the longest store. Every store could catch up before it was
+  // read.
   const beyond = copiesSeen(history).find(({ height, by }) => height > head && !by.startsWith('stream of'));
   if (beyond !== undefined)
     anomalies.push({
@@ -92,7 +92,7 @@ export function chainLinks(history: History): Anomaly[] {
   return anomalies;
 }
 
-/** Readers: from one height to the next, never back, never further. */
+/** Readers advance by one height at a time. They never go back and never skip a height. */
 export function readersInOrder(history: History): Anomaly[] {
   const last = new Map<string, { height: number; hash: string }>();
   const anomalies: Anomaly[] = [];
@@ -116,7 +116,7 @@ export function readersInOrder(history: History): Anomaly[] {
   return anomalies;
 }
 
-/** What a sequencer calls its own stays its own: its height never falls, over restarts too. */
+/** The height of a sequencer's own store never falls, also across restarts. */
 export function storesNeverGoBack(history: History): Anomaly[] {
   const highest = new Map<string, { height: number; t: number }>();
   const anomalies: Anomaly[] = [];
@@ -136,7 +136,7 @@ export function storesNeverGoBack(history: History): Anomaly[] {
   return anomalies;
 }
 
-/** After healing: every node admitted, readable, and what two nodes both keep is the same. */
+/** After healing, every node is admitted and readable, and heights that two nodes both have are the same. */
 export function nodesIdentical(history: History): Anomaly[] {
   const anomalies: Anomaly[] = [];
   const chain = new Map(history.chain.map((block) => [block.height, block.hash]));

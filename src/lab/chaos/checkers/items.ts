@@ -1,5 +1,6 @@
-// What clients were told is what is in the chain: acknowledged items once, where the receipt says; refused ones
-// nowhere; unknown ones at most once; each client's items in its order; nothing that nobody sent; no byte changed.
+// Does the chain match what clients were told? Acknowledged items are in it once, where the receipt says. Refused items
+// are not in it. Items of unknown outcome are in it at most once. Each client's items are in its order. There is no
+// item that nobody sent, and no byte has changed.
 import type { Anomaly, History, ItemFate } from '../history.js';
 import { only } from '../history.js';
 
@@ -8,7 +9,7 @@ export interface Place {
   index: number;
 }
 
-/** Where each token stands in the chain, all places. */
+/** Every place in the chain at which each token occurs. */
 export function placesOf(history: Pick<History, 'chain'>): Map<string, (Place & { digest: string })[]> {
   const places = new Map<string, (Place & { digest: string })[]>();
   for (const { height, items } of history.chain) {
@@ -55,7 +56,8 @@ export function itemsAsTold(history: History): Anomaly[] {
 }
 
 /**
- * A client sends the next item when it knows the fate of the one before: its items stand in the chain in that order.
+ * A client sends the next item when it knows the outcome of the one before. So its items are in the chain in that
+ * order.
  */
 export function clientOrder(history: History): Anomaly[] {
   const places = placesOf(history);
@@ -71,8 +73,8 @@ export function clientOrder(history: History): Anomaly[] {
     for (const item of items.sort((a, b) => a.order - b.order)) {
       const at = places.get(item.token)?.[0];
       if (at === undefined) continue;
-      // An unkeyed item of unknown fate is never sent again: it may still be on its way when the next one is taken in
-      // elsewhere.
+      // An unkeyed item of unknown outcome is never sent again. It may still be on its way when another sequencer takes
+      // in the next one.
       if (!item.keyed && item.outcome === 'unknown') continue;
       if (before !== null && comparePlaces(at, before.at) < 0) {
         anomalies.push({

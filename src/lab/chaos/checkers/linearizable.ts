@@ -1,8 +1,8 @@
-// Is the history that of one append-only log? An append is a submitted item with its place; a read is `/v1/head`: a
-// prefix, up to and with all items of a height. Places give the order that any explanation must have, so that no
-// search is needed: the log is linearizable exactly when no operation that had ended before another began stands
-// behind it in that order. Feeds and status may be behind (they are answered from one sequencer's store), never
-// ahead: what they show was committed when they showed it.
+// Is the history that of one append-only log? An append is a submitted item with its place. A read is `/v1/head`: a
+// prefix, up to and including all items of a height. The places fix the order that any explanation must have, so no
+// search is needed. The log is linearizable exactly when this holds: no operation that ended before another began comes
+// after it in that order. Feeds and status may be behind, because one sequencer's store answers them. They are never
+// ahead: everything that they show was committed at that time.
 import type { Anomaly, History } from '../history.js';
 import { only } from '../history.js';
 import { placesOf } from './items.js';
@@ -10,13 +10,13 @@ import { placesOf } from './items.js';
 export interface Operation {
   what: string;
   /**
-   * Between these two it took effect. `end` is Infinity for an item without an answer; `begin` too for a read that
-   * may be stale.
+   * The operation took effect between these two times. `end` is Infinity for an item without an answer. `begin` is
+   * Infinity too for a read that may be stale.
    */
   begin: number;
   end: number;
   height: number;
-  /** Within the height; a read stands behind all items of its height. */
+  /** The index within the height. A read comes after all items of its height. */
   index: number;
   entry: unknown;
 }
@@ -64,7 +64,7 @@ export function linearizable(history: History): Anomaly[] {
   return outOfOrder(operationsOf(history)).map(({ what, witness }) => ({ checker: 'linearizable', what, witness }));
 }
 
-/** Pairs of which one had ended before the other began, and stands behind it in the log. */
+/** Pairs in which one operation ended before the other began, and comes after it in the log. */
 export function outOfOrder(operations: readonly Operation[]): { what: string; witness: unknown[] }[] {
   const byEnd = [...operations].sort((a, b) => a.end - b.end);
   const byBegin = operations.filter(({ begin }) => begin !== Infinity).sort((a, b) => a.begin - b.begin);
@@ -82,7 +82,7 @@ export function outOfOrder(operations: readonly Operation[]): { what: string; wi
   return found;
 }
 
-/** > 0 when `a` stands behind `b` in the log. */
+/** > 0 when `a` comes after `b` in the log. */
 function behind(a: Operation, b: Operation): number {
   if (a.height !== b.height) return a.height - b.height;
   return a.index === b.index ? 0 : a.index > b.index ? 1 : -1;

@@ -1,5 +1,5 @@
-// After healing everything comes together within a bound, every item of a client that goes on gets its answer, and no
-// process ends by itself.
+// Does the cluster recover? After healing all processes agree again within a bound. Every item of a client that
+// continues gets its answer. No process ends by itself.
 import type { Anomaly, History } from '../history.js';
 import { only } from '../history.js';
 
@@ -15,7 +15,7 @@ export function healsInTime(history: History): Anomaly[] {
     }));
 }
 
-/** Keyed items are sent until they are committed: once all is healed, none is left without an answer. */
+/** Keyed items are sent until they are committed. After the last healing none may be without an answer. */
 export function everyKeyedItemAnswered(history: History): Anomaly[] {
   return only(history, 'item')
     .filter(({ keyed, outcome }) => keyed && outcome !== 'committed')

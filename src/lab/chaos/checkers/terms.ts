@@ -1,8 +1,8 @@
-// Epochs: one term each (I1), and what a later one commits is never below what an earlier one committed (I3, I4).
+// Epochs: each belongs to one term (I1), and a later term never commits below what an earlier one committed (I3, I4).
 import type { Anomaly, History, LeaderCommit } from '../history.js';
 import { only } from '../history.js';
 
-/** Blocks committed by the term itself; epoch 0 stands on those that it found committed when it was promoted. */
+/** Blocks committed by the term itself. Epoch 0 stands on the blocks that were committed when it was promoted. */
 function committed(history: History): LeaderCommit[] {
   return only(history, 'commit').filter(({ epoch }) => epoch > 0);
 }
