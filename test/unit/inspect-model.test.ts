@@ -351,6 +351,15 @@ describe('inspect: the nodes know who the members are → the list decides nothi
     expect(shown(probes)).toMatch(/^OK OK 3\/3 quorum=2/);
   });
 
+  test('inspect: a server whose memory another one has replaced → no vote, and it says why', () => {
+    const probes = knows('x9@3 x9@3 x9@3', 'r1 r2 r3');
+    const members = ['r1', 'r2', 'r3'].map((id) => ({ id, memory: id === 'r3' ? 'new' : 'boot', url: 'redis://h' }));
+    const later = firstConfiguration(members, undefined, 3);
+    if (probes[0]?.reply.outcome === 'accepted') probes[0].reply.value.config = configurationText(later);
+    expect(shown(probes)).toMatch(/^WARN NODE_NOT_ADMITTED 3\/3 quorum=2 margin=0 .* r1:OK r2:OK r3:OUT$/);
+    expect(summarize(probes).nodes[2]!.note).toContain('another memory counts as r3 now');
+  });
+
   test('inspect: nodes of two clusters in equal number → neither one is taken for the whole', () => {
     expect(shown(knows('x9@3 x9@3f', 'r1'))).toMatch(/^CRIT CLUSTER_MIXED 2\/2 quorum=2/);
   });

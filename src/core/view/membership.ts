@@ -2,7 +2,7 @@
 // 8, I13), whichever nodes were named by hand. A named node that is no member is a stranger: it is shown but never
 // counted. A member that nobody named counts as a node without an answer. Pure.
 import { familyOf, generationOf } from '../generation.js';
-import { memberOf, newest, type Configuration, type Member } from '../protocol/configuration.js';
+import { memberOf, memoryNamed, newest, type Configuration, type Member } from '../protocol/configuration.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 import { commonCluster } from './cluster-name.js';
 import type { NodeProbe } from './cluster-view.js';
@@ -75,10 +75,23 @@ export function membershipOf(probes: readonly NodeProbe[], expectedCluster?: str
     const id = namedBy(probe);
     const counts = memberOf(configuration, id) !== undefined && !seen.has(id);
     if (counts) seen.add(id);
-    (counts ? members : strangers).push(probe);
+    if (counts) members.push(underNamedMemory(probe, id, configuration));
+    else strangers.push(probe);
   }
   const missing = configuration.members.filter(({ id }) => !seen.has(id)).map(notAsked);
   return { configuration, members: [...members, ...missing], strangers };
+}
+
+/**
+ * A server counts as a member only with the memory that the configuration names (docs/PROTOCOL.md section 8, I13). One
+ * that is admitted with another memory was replaced: somebody still uses its address. It is shown as no vote.
+ */
+function underNamedMemory(probe: NodeProbe, id: string, configuration: Configuration): NodeProbe {
+  const { reply } = probe;
+  if (reply.outcome !== 'accepted' || reply.value.admission !== 'admitted') return probe;
+  if (reply.value.incarnation === memoryNamed(configuration, id)) return probe;
+  const admissionWhy = `another memory counts as ${id} now, on another server or made since`;
+  return { ...probe, reply: { ...reply, value: { ...reply.value, admission: 'restarted', admissionWhy } } };
 }
 
 /** A node that was silent when it was opened has a guessed name. Its own record has the right one. */
