@@ -1,6 +1,6 @@
-// What stands where: state and size → bands of rows, top to bottom. Pure, so that `--once`, the live screen and the
-// soak draw the same. One row less than the terminal has, each exactly as wide as it. Never a "too small" wall: what
-// matters most stays longest.
+// What is where on the screen: state and size → bands of rows, top to bottom. Pure, so that `--once`, the live screen
+// and the soak test draw the same. A frame has one row less than the terminal, and each row is exactly as wide as the
+// terminal. There is never a "too small" message: on a small screen the most important bands remain.
 import { banner, nextLine } from './panels/banner.js';
 import { beside, box } from './panels/box.js';
 import { chainRows } from './panels/chain.js';
@@ -32,7 +32,7 @@ export interface Band {
   height: number;
 }
 
-/** Whether the newest entries are worth reading for what is shown. */
+/** Whether what is shown needs the newest entries to be read. */
 export function wantsEntries(state: WatchState): boolean {
   return sizeClass(state.size) === 'full' || state.ui.detail?.of === 'height';
 }
@@ -150,7 +150,7 @@ function bandRows(band: Band, state: WatchState, theme: Theme): string[] {
   }
 }
 
-/** Exactly as many rows as a band is high. */
+/** Exactly as many rows as the height of the band. */
 export function bandText(band: Band, state: WatchState, theme: Theme): string {
   const rows = bandRows(band, state, theme);
   return Array.from({ length: band.height }, (_, at) => rows[at] ?? ' '.repeat(state.size.columns)).join('\n');

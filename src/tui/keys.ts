@@ -1,5 +1,5 @@
-// What the terminal sent → keys of ours. A fast typist's or a script's characters arrive in one piece and are taken
-// one by one.
+// Turns terminal input into our keys. Fast typing or a script may send several characters in one piece; they are
+// handled one by one.
 import type { Key } from './model-ui.js';
 
 export interface RawKey {
@@ -46,7 +46,7 @@ export function keysOf(input: string, key: RawKey, typing: boolean): Key[] {
   if (key.backspace || key.delete) return ['backspace'];
   if (key.ctrl) return ['c', 'z', 'l'].includes(input) ? [`ctrl-${input}`] : [];
   if (key.escape && input === '') return ['escape'];
-  // An escape sequence that nobody knows is not text.
+  // An unknown escape sequence is not text.
   if (input.startsWith('[') && input.length > 1 && !typing) return [];
   // eslint-disable-next-line no-control-regex
   return [...input].flatMap((char) => CONTROL[char] ?? (/[\u0000-\u001f]/.test(char) ? [] : [char]));

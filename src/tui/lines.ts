@@ -1,5 +1,5 @@
-// The watch as lines that are only ever appended: for screen readers and for terminals without cursor movement. A
-// line says what changed.
+// The watch as lines that are only appended: for screen readers and for terminals without cursor movement. Each line
+// says what changed.
 import { watchLoop, type LoopOptions } from './loop.js';
 import { clockOf, clean } from './text.js';
 import type { WatchState } from './model-state.js';

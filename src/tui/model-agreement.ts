@@ -1,4 +1,4 @@
-// Newest heights × nodes: the same letter is the same block. Judged by the ledger that `seq stream diff` uses. Pure.
+// Newest heights × nodes: the same letter is the same block. Uses the same ledger as `seq stream diff`. Pure.
 // docs/PROTOCOL.md section 9.
 import { readLedger, type HeightVerdict, type NodeLedger } from '../core/protocol/ledger.js';
 import type { Height } from '../core/protocol/types.js';
@@ -7,13 +7,13 @@ import type { Data, NodeTrack } from './model-state.js';
 
 export interface AgreementRow {
   verdict: HeightVerdict;
-  /** One per node, in order: a letter per block, `.` not there, `?` no answer, `!` corrupt, `o` hole, `-` trimmed. */
+  /** One per node, in order: a letter per block, `.` absent, `?` no answer, `!` corrupt, `o` hole, `-` trimmed. */
   marks: string[];
-  /** The block's own time, ms since the epoch of Unix; null when no copy was read. */
+  /** The block's own time, ms since the Unix epoch. Null when no copy was read. */
   timestamp: number | null;
 }
 
-/** A frame asks several times for the same rows. */
+/** Cached, because one frame asks for the same rows several times. */
 const made = new WeakMap<Data, { count: number; rows: AgreementRow[] }>();
 
 export function agreement(data: Data, count: number): AgreementRow[] {
@@ -62,7 +62,7 @@ function ledgerOf(node: NodeTrack, data: Data, range: { from: Height; to: Height
   };
 }
 
-/** What the node was seen to hold there, whether or not it counts. */
+/** The entry that the node was seen to hold at that height, whether or not it counts. */
 export function entryAt(node: NodeTrack, height: Height) {
   return (
     node.entries.entries.find((entry) => entry.height === height) ??

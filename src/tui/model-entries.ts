@@ -1,6 +1,6 @@
-// What is known of one node's newest entries, and which heights are worth reading: only those not known yet. Pure. An
-// entry is forgotten when the node's head facts or a successor's parent contradict it (it was superseded) or the
-// node's memory changed.
+// What is known of one node's newest entries, and which heights still have to be read. Pure. An entry is forgotten when
+// the node's head facts or the parent of the next entry contradict it (it was superseded), or when the node's memory
+// has changed.
 import type { DamagedEntry, EntriesRead, Entry, Height, NodeView } from '../core/protocol/types.js';
 
 /** Heights kept per node. */
@@ -10,14 +10,14 @@ export interface KnownEntries {
   incarnation: string;
   entries: readonly Entry[];
   damaged: readonly DamagedEntry[];
-  /** What was read, inclusive; to < from: nothing. */
+  /** The range that was read, inclusive. to < from: nothing. */
   from: Height;
   to: Height;
 }
 
 export const NO_ENTRIES: KnownEntries = { incarnation: '', entries: [], damaged: [], from: 1, to: 0 };
 
-/** The heights to read next, or null when all of the newest ENTRY_COUNT are known. */
+/** The heights to read next. Null when all of the newest ENTRY_COUNT are known. */
 export function wantedEntries(known: KnownEntries, view: NodeView): { from: Height; to: Height } | null {
   if (view.head <= view.floor) return null;
   const lowest = Math.max(view.floor + 1, view.head - ENTRY_COUNT + 1);
@@ -27,8 +27,8 @@ export function wantedEntries(known: KnownEntries, view: NodeView): { from: Heig
 }
 
 /**
- * What to read of a node so that a height shown as a detail stays whole after it is no longer among them; null when it
- * is known.
+ * What to read of a node for a height that is open as a detail, after it has left the newest heights. Null when it is
+ * known.
  */
 export function wantedPinned(
   known: KnownEntries,
@@ -42,7 +42,7 @@ export function wantedPinned(
   return still.from <= height && still.to >= height ? null : { from: height, to: Math.min(height + 1, view.head) };
 }
 
-/** Without what `view` contradicts. */
+/** The entries without those that `view` contradicts. */
 export function checked(known: KnownEntries, view: NodeView): KnownEntries {
   if (known.to < known.from) return known;
   if (known.incarnation !== view.incarnation || known.to < view.floor || known.from > view.head) return NO_ENTRIES;
@@ -70,7 +70,7 @@ export function addEntries(
   const joins = known.incarnation === incarnation && known.to === range.from - 1 && known.to >= known.from;
   const first = read.entries.find((entry) => entry.height === range.from);
   const before = known.entries.find((entry) => entry.height === range.from - 1);
-  // The head that was read before has been replaced meanwhile: read all of them again.
+  // The previous head has been replaced since it was read: read all entries again.
   if (joins && first !== undefined && before !== undefined && first.parent !== before.hash) return NO_ENTRIES;
   const entries = joins ? [...known.entries, ...read.entries] : read.entries;
   const damaged = joins ? [...known.damaged, ...read.damaged] : read.damaged;

@@ -1,6 +1,6 @@
-// What changed between two probes, as sentences an operator would write down: leadership, fencing, admissions, nodes
-// that went and came back, blocks that broke ranks, holds. Pure. Kept in the model and not on a connection, so that
-// they outlive every reconnect.
+// What changed between two probes, as sentences that an operator would write down: leadership, fencing, admissions,
+// nodes that went and came back, blocks that do not fit the chain, holds. Pure. The events are in the model and not on
+// a connection, so that they survive every reconnect.
 import { serverOf } from '../core/protocol/types.js';
 import type { ClusterView, NodeRow } from '../core/view/cluster-view.js';
 import { age } from './text.js';
@@ -9,18 +9,18 @@ type EventLevel = 'ok' | 'info' | 'warn' | 'crit';
 type EventKind = 'verdict' | 'leader' | 'fence' | 'node' | 'admission' | 'chain' | 'sequencer' | 'hold';
 
 export interface WatchEvent {
-  /** Counts from 1; newest highest. */
+  /** Counts from 1; the newest event has the highest number. */
   seq: number;
   at: number;
   wall: number;
   level: EventLevel;
   kind: EventKind;
-  /** The node, sequencer or height it is about, '' for the cluster. */
+  /** The node, sequencer or height of the event; '' for the cluster. */
   subject: string;
   text: string;
   /** How often in a row. */
   count: number;
-  /** The cluster at that moment. */
+  /** The state of the cluster at that moment. */
   facts: string[];
 }
 
@@ -28,7 +28,7 @@ export type Change = Pick<WatchEvent, 'level' | 'kind' | 'subject' | 'text'>;
 const EVENT_LIMIT = 1000;
 const MERGE_MS = 60_000;
 
-/** `downSince`: when each node was last seen to answer well, for "back after". */
+/** `downSince`: when each node last gave a good answer, for "back after". */
 export function changes(
   before: ClusterView | null,
   after: ClusterView,
@@ -179,7 +179,7 @@ function chain(before: ClusterView, after: ClusterView): Change[] {
   for (const id of were)
     if (!are.has(id) && answering.has(id) && after.conflicts.length === 0)
       found.push({ level: 'ok', kind: 'chain', subject: id, text: `${id}: its orphan was repaired` });
-  // While a node is silent less can be proven; that is no loss.
+  // While a node is silent less can be proven. That does not mean that something was lost.
   if (
     before.committed !== null &&
     after.committed !== null &&
@@ -198,7 +198,7 @@ function chain(before: ClusterView, after: ClusterView): Change[] {
 }
 
 function sequencers(before: ClusterView, after: ClusterView): Change[] {
-  // Presence is read from the nodes: without a quorum of answers, silence says nothing about sequencers.
+  // Presence is read from the nodes. Without a quorum of answers, missing presence says nothing about sequencers.
   if (after.answered < after.quorum || before.answered < before.quorum) return [];
   const found: Change[] = [];
   for (const one of after.sequencers) {
@@ -241,7 +241,7 @@ function verdict(before: ClusterView, after: ClusterView): Change[] {
   ];
 }
 
-/** Said once it is known: a leader that was killed did not step down. */
+/** This event is created only once it is known: a leader that was killed did not step down. */
 export function steppedDown({ id, epoch }: { id: string; epoch: number }): Change {
   return {
     level: 'info',
@@ -251,7 +251,7 @@ export function steppedDown({ id, epoch }: { id: string; epoch: number }): Chang
   };
 }
 
-/** Newest first, bounded. The same change within a minute counts up instead of filling the list. */
+/** Newest first, bounded. The same change within a minute raises the count instead of filling the list. */
 export function addEvents(
   events: readonly WatchEvent[],
   found: readonly Change[],

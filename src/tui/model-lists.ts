@@ -1,5 +1,5 @@
-// What each panel lists, after filter and sort, and what Enter opens there. One place, so that cursor and screen
-// never disagree. Pure.
+// What does each panel list, after filter and sort, and what does Enter open there? One place, so that cursor and
+// screen never disagree. Pure.
 import type { NodeRow } from '../core/view/cluster-view.js';
 import type { SequencerRow } from '../core/view/presence.js';
 import { agreement, type AgreementRow } from './model-agreement.js';

@@ -1,8 +1,8 @@
-// Bounded histories: a watch that runs for weeks holds what fits on a screen and no more. Pure.
+// Bounded histories: a watch that runs for weeks keeps only what fits on a screen. Pure.
 
 const SERIES_LENGTH = 240;
 
-/** `values` with one more, the oldest dropped beyond the bound. */
+/** `values` with one more value. The oldest is dropped beyond the bound. */
 export function push<T>(values: readonly T[], value: T, limit = SERIES_LENGTH): T[] {
   return values.length < limit ? [...values, value] : [...values.slice(values.length - limit + 1), value];
 }
@@ -19,7 +19,7 @@ export interface Sample {
   value: number;
 }
 
-/** Change per second over the samples of the last `windowMs`; null when they do not tell. */
+/** Change per second over the samples of the last `windowMs`. Null when there are too few. */
 export function slope(samples: readonly Sample[], windowMs: number): number | null {
   const last = samples.at(-1);
   if (last === undefined) return null;

@@ -1,5 +1,5 @@
 // What `seq watch` knows and shows: the facts of each node, of the cluster, and where the operator is on the screen.
-// Types and first values only. How the state changes: model.ts (answers of nodes) and model-ui.ts (keys).
+// Types and initial values only. model.ts changes the state after answers of nodes, model-ui.ts after keys.
 import type { ClusterView, NodeProbe, SummarizeOptions } from '../core/view/cluster-view.js';
 import type { Height, NodeView } from '../core/protocol/types.js';
 import type { KnownEntries } from './model-entries.js';
@@ -11,55 +11,55 @@ export interface NodeTrack {
   id: string;
   url: string;
   probe: NodeProbe | null;
-  /** When the call was sent whose outcome `probe` holds. */
+  /** When the call was sent that gave the outcome in `probe`. */
   askedAt: number;
   answeredAt: number;
-  /** What it said when it last said something. */
+  /** Its last good answer, and when it came. */
   good: { view: NodeView; at: number } | null;
   /** Round trips, ms. */
   rtts: readonly number[];
   lags: readonly Sample[];
   entries: KnownEntries;
-  /** The height that is open as a detail (and the one above it), once it has left `entries`. */
+  /** The height that is open as a detail (and the one above it), once it is no longer in `entries`. */
   pinned: KnownEntries;
 }
 
-/** What is known of the cluster. Freezing keeps one of these on the screen while the next ones are made. */
+/** What is known of the cluster. A frozen screen keeps one of these objects while new ones are made. */
 export interface Data {
   at: number;
   wall: number;
-  /** Probes that are complete. */
+  /** How many probes are complete. */
   polls: number;
   nodes: readonly NodeTrack[];
   view: ClusterView | null;
   proofs: readonly { at: number; committed: ClusterView['committed']; pending: ClusterView['pending'] }[];
   events: readonly WatchEvent[];
-  /** `sinceStart`: it led already when the watch began. */
+  /** `sinceStart`: this term had already begun when the watch started. */
   term: { owner: string; at: number; sinceStart: boolean } | null;
   elections: number;
   /**
-   * Leaders that ceased to lead and were heard of afterwards, in the same process; and those that were not: killed,
-   * ended, cut off.
+   * Leaders that stopped leading. `stepdowns`: they were seen later in the same process. `gone`: they were not, because
+   * they were killed, ended or cut off.
    */
   stepdowns: number;
   gone: number;
-  /** Leaders that ceased to lead and of which that cannot be said yet. */
+  /** Leaders that stopped leading, and for which it is not known yet whether they stepped down. */
   ceased: readonly Ceased[];
-  /** `at`: when the committed height was first seen; `sinceStart`: it may be older. */
+  /** `at`: when the committed height was first seen. `sinceStart`: it may be older. */
   committed: { height: Height; at: number; sinceStart: boolean } | null;
   heights: readonly Sample[];
   /**
-   * One value per probe, null where it cannot be said: blocks per second, the greatest lag, the leader's own commit
-   * latency (median, ms).
+   * One value per probe, null where it is unknown: blocks per second, the greatest lag, the leader's own commit latency
+   * (median, ms).
    */
   rates: readonly (number | null)[];
   lags: readonly (number | null)[];
   commits: readonly (number | null)[];
-  /** When each of those probes was. */
+  /** The time of each of those probes. */
   probedAt: readonly number[];
 }
 
-/** A term that is over. `at`: when that was seen. */
+/** A term that has ended. `at`: when that was seen. */
 export interface Ceased {
   id: string;
   epoch: number;
@@ -67,7 +67,7 @@ export interface Ceased {
   at: number;
 }
 
-/** One of several lanes that are watched at once. */
+/** One of several lanes that are watched at the same time. */
 export interface Tab {
   name: string;
   verdict: string;
@@ -75,11 +75,11 @@ export interface Tab {
 
 export interface WatchState {
   title: string;
-  /** Empty where only one lane is watched. */
+  /** Empty when only one lane is watched. */
   tabs: readonly Tab[];
-  /** Which of them this is. */
+  /** Index of this lane among the tabs. */
   tab: number;
-  /** What is shown is remembered (a bundle) and does not move. */
+  /** The screen shows a recorded state (a bundle) that does not change. */
   still: boolean;
   options: SummarizeOptions;
   size: { columns: number; rows: number };
@@ -98,18 +98,18 @@ export type Detail =
 
 export interface UiState {
   panel: Panel;
-  /** Cursor per panel, counted in what the panel lists now. */
+  /** Cursor per panel: its position in what the panel lists now. */
   cursors: Readonly<Record<Panel, number>>;
   filters: Readonly<Record<Panel, string>>;
   sorts: Readonly<Record<Panel, number>>;
-  /** The filter being typed, null when none is. */
+  /** The filter being typed; null when none is. */
   typing: string | null;
   detail: Detail | null;
   scroll: number;
   help: boolean;
   frozen: Data | null;
   intervalMs: number;
-  /** What a key brought about; shown for a few seconds. */
+  /** The result of a key; shown for a few seconds. */
   told: { text: string; at: number } | null;
 }
 
@@ -136,7 +136,7 @@ export const INITIAL_UI: UiState = {
   told: null,
 };
 
-/** What the screen shows: the frozen moment, or now. */
+/** What the screen shows: the frozen data, or the present data. */
 export function shown(state: WatchState): Data {
   return state.ui.frozen ?? state.data;
 }

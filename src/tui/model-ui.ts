@@ -1,5 +1,5 @@
-// Where the operator is on the screen, and what a key does there: (state, key) → state and at most one effect. Pure.
-// No key changes the cluster: `copy` hands over the command that would.
+// Where the operator is on the screen, and what a key does there: (state, key) → state and at most one effect. Pure. No
+// key changes the cluster: `copy` only gives the operator the command that would.
 import { listOf } from './model-lists.js';
 import { PANELS, panelsAt, roomFor, type Panel } from './size.js';
 import type { Detail, UiState, WatchState } from './model-state.js';
@@ -135,7 +135,7 @@ function typed({ ui }: WatchState, key: Key, to: To): Pressed {
   if (key === 'enter') return to({ typing: null, filters: filter(text), cursors: { ...ui.cursors, [ui.panel]: 0 } });
   if (key === 'escape') return to({ typing: null, filters: filter('') });
   if (key === 'backspace') return to({ typing: [...text].slice(0, -1).join('') });
-  // A named key is no text; a pasted run of characters is.
+  // The name of a key is not text; a pasted run of characters is.
   return ['up', 'down', 'left', 'right', 'tab', 'backtab', 'pageup', 'pagedown', 'home', 'end'].includes(key)
     ? to({})
     : to({ typing: (text + key).slice(0, 60) });

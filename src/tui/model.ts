@@ -1,6 +1,6 @@
-// The state of `seq watch` and how it moves: (state, event) → state. Pure: no clock, no node, no terminal. What it
-// says about the cluster is what `summarize` says, the same function `seq status` calls. A node that does not answer
-// keeps its last facts, with their age.
+// The state of `seq watch` and its changes: (state, event) → state. Pure: no clock, no node, no terminal. Its
+// statements about the cluster come from `summarize`, the function that `seq status` calls too. A node that does not
+// answer keeps its last facts, with their age.
 import { summarize } from '../core/view/model.js';
 import type { ClusterView, NodeProbe, SummarizeOptions } from '../core/view/cluster-view.js';
 import { sequencerOf, type EntriesRead, type Height, type NodeReply } from '../core/protocol/types.js';
@@ -17,7 +17,7 @@ export type WatchInput =
   | { type: 'settled'; at: number; wall: number }
   | { type: 'clock'; at: number; wall: number }
   | { type: 'resized'; columns: number; rows: number }
-  /** The nodes turned out to have other names than they were first given. */
+  /** The nodes have other names than those they were first given. */
   | { type: 'nodes'; nodes: readonly { id: string; url: string }[]; at: number }
   | { type: 'told'; text: string; at: number };
 
@@ -152,8 +152,8 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
     ...data.nodes.filter((node) => node.probe?.reply.outcome === 'accepted').map((node) => node.askedAt),
     now.at,
   );
-  // Lag and pending are judged against what was proven before the oldest of these answers was asked for, as `seq
-  // status` does with its two probes.
+  // Lag and pending are compared with what was proven before the oldest of these answers was asked for. `seq status`
+  // does the same with its two probes.
   const proof = data.proofs.findLast((one) => one.at <= oldest);
   const view = summarize(probes, { ...options, earlier: proof ?? NOTHING_EARLIER });
   const polls = data.polls + 1;
@@ -162,7 +162,8 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
     { at: now.at, committed: view.committed, pending: summarizePending(probes, options) },
     8,
   );
-  // One probe alone cannot tell a block on its way from trouble: the first verdict is that of the second probe.
+  // One probe alone cannot distinguish a block in progress from trouble. So the first verdict comes with the second
+  // probe.
   if (polls < 2) return { ...data, ...now, polls, proofs };
 
   const downSince = new Map(
@@ -170,7 +171,7 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
   );
   const { stepdowns, gone, ceased } = afterwards(data, view, now.at);
   const found = [...changes(data.view, view, now.at, downSince), ...stepdowns.map(steppedDown)];
-  // A renewed term is the same leader under a new owner token: no election.
+  // A renewed term is the same leader under a new owner token. It is not an election.
   const elected = data.view !== null && view.leader !== null && view.leader.id !== leaderOf(data.term);
   const term =
     view.leader === null
@@ -180,7 +181,7 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
       : leaderOf(data.term) === view.leader.id && data.term !== null
         ? { ...data.term, owner: view.leader.owner }
         : { owner: view.leader.owner, at: now.at, sinceStart: data.view === null };
-  // What was seen to be committed stays so while a node is silent: less of it can be proven now, nothing more.
+  // A block that was seen committed stays committed while a node is silent: only less can be proven now.
   const provable =
     view.committed !== null &&
     (view.answered === view.configured || view.committed.height >= (data.committed?.height ?? 0))
@@ -218,8 +219,8 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
 }
 
 /**
- * What became of those who led. That somebody else leads does not tell whether the one before stepped down or died:
- * its presence does, later.
+ * What happened to former leaders. A new leader does not tell whether the one before stepped down or died; its presence
+ * does, later.
  */
 function afterwards(
   data: Data,
@@ -241,22 +242,22 @@ function afterwards(
 }
 
 function fateOf(one: Ceased, view: ClusterView, at: number): 'stepdown' | 'gone' | null {
-  // Presence is read from the nodes: with too few of them, silence says nothing about sequencers.
+  // Presence is read from the nodes. With too few answers, missing presence says nothing about sequencers.
   if (view.answered < view.quorum) return null;
   const row = view.sequencers.find((other) => other.id === one.id);
   if (row === undefined || (one.pid !== null && row.pid !== one.pid)) return 'gone';
-  // Its last word from before does not count: it stays readable for a while after a kill.
+  // A presence record written before the end of the term does not count: it stays readable for a while after a kill.
   const since = row.seenMs !== null && row.seenMs < at - one.at;
   return since && (row.role !== 'leader' || view.leader?.id === one.id) ? 'stepdown' : null;
 }
 
-/** Blocks per second; null while the probes are too close together to tell. */
+/** Blocks per second. Null while the probes are too close together. */
 function growth(heights: readonly Sample[]): number | null {
   const perSecond = slope(heights, 5000);
   return perSecond === null ? null : Math.max(0, perSecond);
 }
 
-/** As the leader announces it; null while nobody leads or it does not say. */
+/** The latency that the leader announces. Null while nobody leads or the leader does not announce it. */
 function commitLatency(nodes: readonly NodeTrack[], view: ClusterView): number | null {
   const told =
     nodes
@@ -270,7 +271,7 @@ function leaderOf(term: Data['term']): string | null {
   return term === null ? null : sequencerOf(term.owner);
 }
 
-/** Pending as one probe sees it. Whether it stands still, two probes tell. */
+/** Pending as one probe sees it. Only two probes can tell whether it makes no progress. */
 function summarizePending(probes: readonly NodeProbe[], options: SummarizeOptions): ClusterView['pending'] {
   return summarize(probes, { ...options, earlier: undefined }).pending;
 }
@@ -287,7 +288,10 @@ function withHead(node: NodeTrack): NodeProbe {
   };
 }
 
-/** When a node that is back had last answered before it went: the end of its last good answer but this one. */
+/**
+ * For a node that is back: when it last answered before it went. That is the end of its last good answer before this
+ * one.
+ */
 function lastAnswer(node: NodeTrack, data: Data): number {
   const gone = data.events.find(
     (event) => event.kind === 'node' && event.subject === node.id && event.level === 'warn',

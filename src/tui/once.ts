@@ -1,4 +1,4 @@
-// One frame as text, made of two probes of all nodes, as in `seq status`.
+// One frame as text, made from two probes of all nodes, as in `seq status`.
 import type { Clock, NodePort } from '../core/ports.js';
 import type { SummarizeOptions } from '../core/view/cluster-view.js';
 import { frame } from './frame.js';

@@ -1,6 +1,5 @@
-// Probes every node in its own rhythm: a node that hangs makes its own row old and no other.
-// At most five commands per second and node, whatever the interval, however many lanes and however often a key asks.
-// Read-only.
+// Probes every node at its own pace, so that a node that hangs delays only its own row. At most five commands per
+// second and node, for any interval, any number of lanes, and however often a key asks. Read-only.
 import { bounded } from '../core/nodes/ask-all.js';
 import type { Clock, NodePort } from '../core/ports.js';
 import type { NodeView } from '../core/protocol/types.js';
@@ -12,37 +11,36 @@ import type { WatchState } from './model-state.js';
 export interface PollOptions {
   nodes: readonly NodePort[];
   /**
-   * Set while it is not known which cluster the nodes are of (none had answered): tries again, null while nothing is
-   * found.
+   * Given while the nodes' cluster is unknown (no node had answered): tries again. Returns null while nothing is found.
    */
   rediscover?: () => Promise<readonly NodePort[] | null>;
   limitMs: number;
-  /** The nodes are files: nothing to spare, and time stands still. */
+  /** The nodes are files: no load to limit, and time does not advance. */
   still?: boolean;
   clock: Clock;
   state(): WatchState;
   dispatch(input: WatchInput): void;
-  /** Shared by the lanes of one cluster: they are on the same nodes. */
+  /** Shared by the lanes of one cluster, because they are on the same nodes. */
   budget?: Budget;
-  /** False while another lane is on the screen: probes only for the verdict, and less often. */
+  /** False while another lane is on the screen. Then it probes only for the verdict, and less often. */
   shown?: () => boolean;
-  /** The pause between two probes; absent: the pause that the state names. */
+  /** The pause between two probes. Absent: the pause from the state. */
   everyMs?: () => number;
-  /** A bug while probing; nodes never cause one. */
+  /** Called for a bug while probing; nodes never cause one. */
   onError?: (error: unknown) => void;
 }
 
-/** A probe is shown when all nodes answered, or after this time. A later answer is shown with the next probe. */
+/** A probe is shown when all nodes have answered, or after this time. A later answer is shown with the next probe. */
 const SETTLE_MS = 150;
 const REDISCOVER_MS = 2000;
 
 const COMMANDS_PER_SECOND = 5;
 
-/** What each node was sent within the last second. */
+/** How many commands each node was sent within the last second. */
 export class Budget {
   private readonly sent = new Map<string, number[]>();
 
-  /** False: not now. */
+  /** False: the limit is reached, do not send now. */
   spend(url: string, now: number): boolean {
     const recent = (this.sent.get(url) ?? []).filter((at) => now - at < 1000);
     if (recent.length >= COMMANDS_PER_SECOND) return false;
@@ -67,7 +65,7 @@ export class Poller {
     this.rediscover = options.rediscover;
   }
 
-  /** One probe: resolves when every node has answered or its time is over, and the state says so. */
+  /** One probe. Resolves when every node has answered or the time is over, and the state contains it. */
   async poll(): Promise<void> {
     const { clock, dispatch } = this.options;
     await this.findIdentity();
@@ -85,8 +83,8 @@ export class Poller {
   async first(): Promise<void> {
     await this.findIdentity();
     const { nodes } = this;
-    // While this program was still loading it may have kept the nodes waiting: a connection of its own making is no
-    // verdict on them.
+    // While this program was loading it may have kept the nodes waiting. A connection that is slow because of us must
+    // not affect the verdict.
     await Promise.all(
       nodes.map(async (node) => {
         for (let tries = 0; tries < 2 && !this.stopped; tries += 1)
@@ -117,7 +115,7 @@ export class Poller {
     this.cancel = this.options.clock.after(this.everyMs(), tick);
   }
 
-  /** After the interval changed. */
+  /** Call it after the interval has changed. */
   restart(): void {
     if (!this.started || this.stopped) return;
     this.cancel();
@@ -160,7 +158,7 @@ export class Poller {
     }
   }
 
-  /** The height that is open as a detail, when it is older than what is kept. */
+  /** Reads the height that is open as a detail, when it is older than the entries that are kept. */
   private async readPinned(node: NodePort, view: NodeView): Promise<void> {
     const { clock, limitMs, dispatch, state } = this.options;
     const { detail } = state().ui;
@@ -176,12 +174,12 @@ export class Poller {
     if (!this.stopped) dispatch({ type: 'entries', id: node.id, range, read, pinned: true });
   }
 
-  /** Without it every node of this cluster would count as another cluster's. */
+  /** Without the identity, every node of this cluster would count as another cluster's. */
   private async findIdentity(): Promise<void> {
     const { clock, dispatch } = this.options;
     if (this.rediscover === undefined || clock.now() - this.triedAt < REDISCOVER_MS) return;
     this.triedAt = clock.now();
-    // What is wrong with the nodes is shown by the probes; here it only means: not yet.
+    // The probes show what is wrong with the nodes. Here an error only means that the identity is not known yet.
     const found = await this.rediscover().catch(() => null);
     if (found === null || this.stopped) return;
     this.rediscover = undefined;

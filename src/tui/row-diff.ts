@@ -1,7 +1,7 @@
-// What has to be written so that one row of the screen becomes another: the runs of cells that differ, each placed
-// absolutely. Only rows whose every character surely takes one cell are compared cell by cell. Terminals disagree
-// about the width of all others (emoji, CJK, combining marks): behind such a one no column can be named, so a row
-// that holds one is written anew as a whole.
+// What must be written so that one row of the screen becomes another? The runs of cells that differ, each placed
+// absolutely. Rows are compared cell by cell only when every character surely takes one cell. Terminals disagree about
+// the width of all others (emoji, CJK, combining marks), so the columns after one are unknown. A row with such a
+// character is written again as a whole.
 
 /** One text and one SGR code per cell. */
 interface Cells {
@@ -46,10 +46,10 @@ function written({ chars, styles }: Cells, from: number, to: number): string {
   return style === '' ? out : `${out}\u001b[0m`;
 }
 
-/** `line` counts from 1. The cursor is left anywhere, the style as it is at the beginning of a row. */
+/** `line` counts from 1. Afterwards the cursor may be anywhere; the style is the one at the beginning of a row. */
 export function rowUpdate(line: number, before: string, after: string): string {
-  // Cleared first: after a full row the cursor still stands on its last cell, and clearing then would take that one
-  // away.
+  // The row is cleared first. After a full row the cursor is still on the last cell, and clearing then would erase that
+  // cell.
   const whole = `\u001b[${line};1H\u001b[K${after}`;
   const [was, is] = [cellsOf(before), cellsOf(after)];
   if (was === null || is === null || was.chars.length !== is.chars.length) return whole;

@@ -1,6 +1,6 @@
-// The alternate screen: entered once, left in every way a process can end; of a frame only the cells that changed are
-// written (row-diff.ts). Everything is placed absolutely and wrapping is off, so that neither a resize nor a stray
-// write can shift what comes after.
+// The alternate screen. It is entered once, and left in every way in which a process can end. Of each frame only the
+// changed cells are written (row-diff.ts). Everything is placed absolutely and wrapping is off, so that neither a
+// resize nor a stray write can shift later output.
 import { writeSync } from 'node:fs';
 import { rowUpdate } from './row-diff.js';
 
@@ -8,7 +8,7 @@ const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[2J\u001b[H';
 const LEAVE = '\u001b[0m\u001b[?7h\u001b[?25h\u001b[?1049l';
 
 export interface Terminal {
-  /** Synchronous: it must arrive even when the process ends right after. False: some of it did not get through. */
+  /** Synchronous: the text must arrive even when the process ends right after. False: part of it was not written. */
   write(text: string): boolean;
 }
 
@@ -16,8 +16,8 @@ export function terminalOf(fd: number): Terminal {
   return {
     write(text) {
       let rest = Buffer.from(text);
-      // A terminal that is held or gone must not keep us: a few tries, then the rest is dropped and the next frame is
-      // drawn whole.
+      // A terminal that is stopped or gone must not block this process. After a few tries the rest is dropped, and the
+      // next frame is drawn whole.
       for (let tries = 0; rest.length > 0 && tries < 200; tries += 1) {
         try {
           rest = rest.subarray(writeSync(fd, rest));
@@ -35,10 +35,10 @@ export class Screen {
   private rows: string[] = [];
   private active = false;
   private stale = true;
-  /** Bytes written, frames that changed anything. */
+  /** Bytes written, and frames that changed anything. */
   readonly sent = { bytes: 0, frames: 0 };
 
-  /** `lastWords`: what stays on the normal screen when it is left for good. */
+  /** `lastWords`: what stays on the normal screen after the final exit. */
   constructor(
     private readonly terminal: Terminal,
     private readonly lastWords: () => string[],
@@ -74,7 +74,7 @@ export class Screen {
     }
   }
 
-  /** Straight to the terminal, past the frame: for what is not drawn (the clipboard). */
+  /** Writes directly to the terminal, for output that is not part of a frame (the clipboard). */
   raw(text: string): void {
     if (this.active) this.write(text);
   }
@@ -86,7 +86,7 @@ export class Screen {
     this.write(LEAVE);
   }
 
-  /** For good; once. */
+  /** Leaves the alternate screen finally; runs only once. */
   leave(): void {
     if (!this.active) return;
     this.active = false;
@@ -98,7 +98,8 @@ export class Screen {
   }
 
   /**
-   * None where they throw: they are drawn by what may just have failed, and the terminal is given back all the same.
+   * No last words when they throw. The code that draws them may be what just failed, and the terminal must be restored
+   * even so.
    */
   private words(): string[] {
     try {

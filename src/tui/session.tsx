@@ -1,5 +1,5 @@
-// One use of the live screen: terminal, keys, probes and drawing together. Ends when asked to and gives the terminal
-// back. Ink draws into a stream of this program and never into the terminal, which gets only the rows that changed
+// One use of the live screen: terminal, keys, probes and drawing together. Ends on request and restores the terminal.
+// Ink draws into a stream of this program and never into the terminal. The terminal gets only the rows that changed
 // (screen.ts).
 import { EventEmitter } from 'node:events';
 import type { Clock, NodePort } from '../core/ports.js';
@@ -13,7 +13,7 @@ import { Screen, terminalOf } from './screen.js';
 import { WatchStore } from './store.js';
 import type { Theme } from './theme.js';
 
-/** One chain to watch: what it is called, its nodes, how its verdict is made. */
+/** One chain to watch: its name, its nodes, and how its verdict is made. */
 interface SessionLane {
   name: string;
   title: string;
@@ -23,7 +23,7 @@ interface SessionLane {
 }
 
 interface SessionOptions {
-  /** At least one; the first is shown, the others are tabs. */
+  /** At least one. The first is shown, the others are tabs. */
   lanes: readonly SessionLane[];
   /** The nodes are files: one probe, and keys. */
   still?: boolean;
@@ -34,15 +34,15 @@ interface SessionOptions {
   signal: AbortSignal;
   stdin: NodeJS.ReadStream;
   stdout: NodeJS.WriteStream;
-  /** End after that many probes. */
+  /** End after this many probes. */
   count?: number;
-  /** Writes what is known to a file and says where. */
+  /** Writes what is known to a file and returns where. */
   snapshot(data: unknown): Promise<string>;
 }
 
 type SessionEnd = 'quit' | 'interrupt' | 'signal';
 
-/** Stands between Ink and the terminal: in its debug mode Ink writes every frame whole. */
+/** Stands between Ink and the terminal. In its debug mode Ink writes every frame whole. */
 class FrameSink extends EventEmitter {
   columns = 80;
   rows = 24;
@@ -63,19 +63,20 @@ class FrameSink extends EventEmitter {
   }
 }
 
-/** Only on a real terminal. */
+/** Call it only on a real terminal. */
 export async function loadInk() {
-  // Ink draws nothing until the end where it believes to run in CI; this is a terminal, whatever the environment says.
+  // Ink draws nothing until the end when it believes that it runs in CI. This is a terminal, whatever the environment
+  // says.
   process.env['CI'] = '0';
   process.env['CONTINUOUS_INTEGRATION'] = '0';
   const [{ render }, { App }] = await Promise.all([import('ink'), import('./components/app.js')]);
   return { render, App };
 }
 
-/** The lanes that are not shown together probe a node twice a second. */
+/** The lanes that are not shown probe a node twice a second in total. */
 const BESIDE_MS = 500;
 
-/** The lane on the screen first, the others one after another: five commands a second and node are soon spent. */
+/** The lane on the screen first, the others one after another: five commands per second and node are soon used up. */
 async function watching(
   [first, ...others]: readonly Poller[],
   still: boolean,
@@ -142,7 +143,7 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
     fail = reject;
   });
 
-  // Also on the way out of a crash: whatever ends the process passes here.
+  // Also runs after a crash: every end of the process emits `exit`.
   const onExit = () => screen.leave();
   process.on('exit', onExit);
 
@@ -246,12 +247,12 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
   let stopClock = () => undefined as void;
   const beat = () => {
     stopClock = clock.after(1000, beat);
-    // Faster probes move the clock by themselves.
+    // Faster probes update the clock by themselves.
     if (store.state.ui.intervalMs > 1000) store.dispatch({ type: 'clock', at: clock.now(), wall: clock.wall() });
   };
   try {
     beat();
-    // An error of probing ends here. The terminal is given back before the error is shown.
+    // An error of probing ends the session here. The terminal is restored before the error is shown.
     const probing = watching(
       pollers,
       options.still === true,

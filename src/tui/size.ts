@@ -1,4 +1,5 @@
-// What a terminal of some size has room for. Pure. Never a "too small" wall: what matters most stays longest.
+// What fits on a terminal of a given size? Pure. There is never a "too small" message: on a small screen the most
+// important panels remain.
 export const PANELS = ['lease', 'chain', 'nodes', 'sequencers', 'agreement', 'events'] as const;
 export type Panel = (typeof PANELS)[number];
 export type SizeClass = 'full' | 'large' | 'normal' | 'small' | 'tiny' | 'line';
@@ -24,12 +25,12 @@ const SHOWN: Record<SizeClass, readonly Panel[]> = {
   line: ['nodes'],
 };
 
-/** The keys go to one of these: to one that cannot be seen they would do nothing that can. */
+/** Keys go to one of these panels. In a hidden panel a key would have no visible effect. */
 export function panelsAt(size: Size): readonly Panel[] {
   return SHOWN[sizeClass(size)];
 }
 
-/** The least size that shows it. */
+/** The smallest size that shows this panel. */
 export function roomFor(panel: Panel): string {
   return panel === 'agreement' ? '140x40' : SHOWN.small.includes(panel) ? '60x16' : '80x24';
 }

@@ -1,6 +1,6 @@
-// The state, outside React: one per lane, of which one is on the screen. Answers of nodes are taken in silently; the
-// screen is told once per probe, per key and per resize, and of the other lanes only when a verdict changed, because
-// their tabs show it.
+// The state, outside React: one per lane, and one of them is on the screen. Answers of nodes do not notify the screen.
+// It is notified once per probe, per key and per resize. For the other lanes it is notified only when a verdict
+// changed, because their tabs show it.
 import { bandText, type Band } from './frame.js';
 import { reduce, type WatchInput } from './model.js';
 import { verdictOf } from './panels/banner.js';
@@ -11,13 +11,13 @@ const QUIET: ReadonlySet<WatchInput['type']> = new Set(['probed', 'entries']);
 
 export class WatchStore {
   private readonly listeners = new Set<() => void>();
-  /** Per band, what was drawn from which state: a selector may be asked several times per drawing. */
+  /** Per band: what was drawn from which state. A selector may be called several times per drawing. */
   private readonly drawn = new Map<string, { state: WatchState; height: number; text: string }>();
   private readonly lanes: WatchState[];
   private readonly names: readonly string[];
   private at = 0;
 
-  /** `first` is on the screen; `others` are lanes that are watched beside it. */
+  /** `first` is on the screen. `others` are lanes that are watched in addition. */
   constructor(
     first: WatchState,
     readonly theme: Theme,
@@ -29,12 +29,12 @@ export class WatchStore {
     this.mark();
   }
 
-  /** Of the lane on the screen. */
+  /** The state of the lane on the screen. */
   get state(): WatchState {
     return this.lanes[this.at] as WatchState;
   }
 
-  /** Which lane is on the screen. */
+  /** The index of the lane on the screen. */
   get lane(): number {
     return this.at;
   }
@@ -55,13 +55,13 @@ export class WatchStore {
     if (news || (lane === this.at && !QUIET.has(input.type))) this.notify();
   };
 
-  /** The outcome of a key. */
+  /** Sets the state that resulted from a key. */
   set(state: WatchState): void {
     this.lanes[this.at] = state;
     this.notify();
   }
 
-  /** Another lane on the screen; time and rate go on as they were. */
+  /** Shows another lane. Time and rate continue unchanged. */
   show(lane: number): void {
     const {
       now,
@@ -83,7 +83,7 @@ export class WatchStore {
     return text;
   }
 
-  /** Writes what the tabs say into the state that is drawn; true when that is new. */
+  /** Writes the text of the tabs into the state that is drawn. True when that text is new. */
   private mark(): boolean {
     if (this.lanes.length < 2) return false;
     const tabs = this.lanes.map(({ data }, at): Tab => ({

@@ -1,5 +1,5 @@
-// Text of an exact width on a terminal: wide characters count two, combining ones none, control characters never get
-// through. Everything that nodes and sequencers say passes here before it reaches the screen, so that no name can
+// Text of an exact width on a terminal. Wide characters count two, combining characters none, and control characters
+// are removed. All text from nodes and sequencers passes through here before it reaches the screen, so that no name can
 // move the cursor.
 import stringWidth from 'string-width';
 
@@ -8,17 +8,17 @@ const PLAIN = /^[\x20-\x7e]*$/;
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
-/** Without anything that a terminal would obey. */
+/** Removes everything that a terminal would obey. */
 export function clean(text: string): string {
   return PLAIN.test(text) ? text : text.replace(CONTROL, ' ');
 }
 
-/** Cells that a clean text takes. */
+/** How many cells a clean text takes. */
 export function widthOf(text: string): number {
   return PLAIN.test(text) ? text.length : stringWidth(text);
 }
 
-/** Cut to `width` cells; what was cut is marked. */
+/** Cuts to `width` cells and marks the cut. */
 export function cut(text: string, width: number, mark = '~'): string {
   const safe = clean(text);
   if (widthOf(safe) <= width) return safe;
@@ -35,14 +35,14 @@ export function cut(text: string, width: number, mark = '~'): string {
   return out + mark;
 }
 
-/** Cut or padded to exactly `width` cells. */
+/** Cuts or pads to exactly `width` cells. */
 export function fit(text: string, width: number, align: 'left' | 'right' = 'left', mark = '~'): string {
   const short = cut(text, width, mark);
   const gap = ' '.repeat(Math.max(0, width - widthOf(short)));
   return align === 'left' ? short + gap : gap + short;
 }
 
-/** In lines of at most `width` cells, at spaces where there are any. */
+/** Splits into lines of at most `width` cells, at spaces where there are any. */
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = '';

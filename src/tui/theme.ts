@@ -1,5 +1,5 @@
-// Colours and glyphs of one terminal. A state is always a word or a number too: without colour and without Unicode
-// nothing is lost.
+// Colours and glyphs of one terminal. Every state is also a word or a number, so nothing is lost without colour and
+// without Unicode.
 export interface Theme {
   colour: boolean;
   unicode: boolean;
@@ -85,16 +85,14 @@ export function glyphsOf(theme: Theme): Glyphs {
   return theme.unicode ? UNICODE : ASCII;
 }
 
-/**
- * From the environment. TERM=linux has no block elements in most of its fonts, a locale other than UTF-8 none at all.
- */
+/** From the environment. Most fonts of TERM=linux have no block elements; a locale other than UTF-8 has none at all. */
 export function themeOf(env: NodeJS.ProcessEnv, colour: boolean): Theme {
   const locale = env['LC_ALL'] || env['LC_CTYPE'] || env['LANG'] || '';
   const plain = env['TERM'] === 'linux' || env['TERM'] === 'dumb' || env['SEQ_ASCII'] === '1';
   return { colour, unicode: /utf-?8/i.test(locale) && !plain };
 }
 
-/** The newest `width` values, oldest left; a gap where there was none. `max` is the scale's top. */
+/** The newest `width` values, oldest left. A missing value is a gap. `max` is the top of the scale. */
 export function sparkline(theme: Theme, values: readonly (number | null)[], width: number, max: number): string {
   const { steps } = glyphsOf(theme);
   const shown = values.slice(-width);

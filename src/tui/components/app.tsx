@@ -1,4 +1,4 @@
-// The screen as Ink sees it: one text per band, each with its own selector, so that a band that says the same is not
+// The screen as Ink sees it: one text per band, each with its own selector. A band whose text has not changed is not
 // drawn again.
 import { Box, Text, Transform, useInput } from 'ink';
 import { useSyncExternalStore } from 'react';
@@ -28,9 +28,8 @@ export function App({ store, onKey }: { store: WatchStore; onKey: (key: Key) => 
 }
 
 /**
- * The rows go in as what becomes of a placeholder that stays the same: Ink remembers the size of every text it ever
- * measured, for good,
- * and a screen that says something new each second would grow without end.
+ * The rows are passed in as the transformation of a placeholder that never changes. Ink remembers the size of every
+ * text that it ever measured. A screen with new text every second would use more and more memory.
  */
 function Band({ store, band }: { store: WatchStore; band: BandPlace }) {
   const rows = useSyncExternalStore(store.subscribe, () => store.text(band)).split('\n');

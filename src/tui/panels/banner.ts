@@ -1,5 +1,5 @@
-// The line that is read from across the room: verdict, reason, how many nodes may still be lost; and the line that
-// says what to type.
+// The line that can be read from across the room: verdict, reason, and how many nodes may still be lost. Below it is
+// the line with the next command.
 import { age, clean, clockOf, cut, widthOf, wrap } from '../text.js';
 import type { Theme, Tone } from '../theme.js';
 import { ends, line, type Span } from './box.js';
@@ -15,7 +15,7 @@ export function badgeTone(verdict: string): Tone {
         : 'badge-unknown';
 }
 
-/** How old what is shown is: the age of the newest answer of any node. */
+/** The age of the data on the screen: that of the newest answer of any node. */
 function dataAge(state: WatchState, data: Data): number | null {
   const answers = data.nodes.flatMap((node) => (node.probe === null ? [] : [node.answeredAt]));
   return answers.length === 0 ? null : state.now - Math.max(...answers);
@@ -42,7 +42,7 @@ function marginOf(data: Data): { votes: string; margin: string; tone: Tone } {
   return { votes, margin: `may lose ${view.margin}`, tone: view.margin === 0 ? 'warn' : 'plain' };
 }
 
-/** One row, or two when the reason does not fit and there is room. */
+/** One row. Two when the reason does not fit and there is room. */
 export function banner(state: WatchState, theme: Theme, width: number, mayWrap: boolean): string[] {
   const data = shown(state);
   const { verdict, reason } = verdictOf(data);
@@ -87,7 +87,7 @@ export function banner(state: WatchState, theme: Theme, width: number, mayWrap: 
   ];
 }
 
-/** Where tabs are drawn they name the lane. */
+/** When tabs are shown, they name the lane. */
 function titleOf({ title, tabs, tab, size }: WatchState): string {
   const lane = `:${tabs[tab]?.name ?? ''}`;
   return tabs.length > 1 && size.rows >= 8 && lane !== ':' && title.endsWith(lane)
@@ -95,7 +95,7 @@ function titleOf({ title, tabs, tab, size }: WatchState): string {
     : title;
 }
 
-/** Good news is short: as many of its clauses as fit. */
+/** A good verdict is kept short: as many of its clauses as fit. */
 function shortened(reason: string, room: number): string {
   const clauses = reason.split(', ');
   while (clauses.length > 1 && widthOf(clauses.join(', ')) > room) clauses.pop();
@@ -132,7 +132,7 @@ export function nextLine(state: WatchState, theme: Theme, width: number): string
     { text: next, tone: view?.next[0] === undefined ? 'dim' : 'accent' },
     { text: more, tone: 'dim' },
   ];
-  // A long command is worth more than the reminder of the keys.
+  // A long command is more important than the reminder of the keys.
   const taken = 7 + widthOf(next) + widthOf(more);
   return taken + widthOf(keys) + 1 <= width
     ? ends(theme, left, [{ text: keys, tone: 'dim' }], width)
@@ -142,8 +142,8 @@ export function nextLine(state: WatchState, theme: Theme, width: number): string
 }
 
 /**
- * The three lines that stay on the normal screen: verdict, leader and epoch, next command; where several lanes were
- * watched, a fourth.
+ * The three lines that stay on the normal screen: verdict, leader and epoch, next command. A fourth when several lanes
+ * were watched.
  */
 export function lastWords(state: WatchState, theme: Theme): string[] {
   const { data } = state;

@@ -1,14 +1,14 @@
-// Frames and columns: every row that leaves here is exactly as wide as asked.
+// Frames and columns: every row made here is exactly as wide as asked.
 import { cut, fit, widthOf } from '../text.js';
 import { glyphsOf, paint, type Theme, type Tone } from '../theme.js';
 
-/** A run of text with one tone. Fitted first, painted then, so that colour never counts as width. */
+/** A piece of text with one tone. It is fitted before it is painted, so that colour never counts as width. */
 export interface Span {
   text: string;
   tone?: Tone;
 }
 
-/** Spans one after another, cut or padded to `width`. */
+/** Joins spans and cuts or pads the row to `width`. */
 export function line(theme: Theme, spans: readonly Span[], width: number): string {
   const { cut: mark } = glyphsOf(theme);
   let left = width;
@@ -22,7 +22,7 @@ export function line(theme: Theme, spans: readonly Span[], width: number): strin
   return out + ' '.repeat(Math.max(0, left));
 }
 
-/** Left and right ends of one row; the right one is kept whole, the left one cut. */
+/** Left and right ends of one row. The right end is kept whole; the left end is cut. */
 export function ends(theme: Theme, left: readonly Span[], right: readonly Span[], width: number): string {
   const taken = right.reduce((sum, span) => sum + widthOf(span.text), 0);
   return line(theme, left, Math.max(0, width - taken)) + line(theme, right, Math.min(taken, width));
@@ -75,7 +75,7 @@ export interface Column<T> {
   tone?(value: T): Tone;
 }
 
-/** A heading and rows with a cursor; scrolls so that the cursor is in sight. Says how many are out of sight. */
+/** A heading and rows with a cursor. Scrolls so that the cursor is visible, and shows how many rows are hidden. */
 export function table<T>(
   theme: Theme,
   values: readonly T[],

@@ -1,4 +1,4 @@
-// What is committed, how fast it grows, and what is out of order.
+// What is committed, how fast does it grow, and what is out of order?
 import { AGREEMENT_ROWS } from '../model-lists.js';
 import { agreement } from '../model-agreement.js';
 import { age, duration } from '../text.js';
@@ -84,7 +84,7 @@ export function chainRows(state: WatchState, theme: Theme, width: number, height
   return rows.slice(0, height).map((spans) => line(theme, spans, width));
 }
 
-/** Fewer answers than a quorum say nothing about what is out of order elsewhere. */
+/** With fewer answers than a quorum it is unknown what is out of order on the other nodes. */
 function known({ view }: Data): boolean {
   return view !== null && view.answered >= view.quorum;
 }

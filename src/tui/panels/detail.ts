@@ -1,4 +1,4 @@
-// Everything known about one node, height, sequencer or event. Enter opens it, Esc closes it.
+// All that is known about one node, height, sequencer or event. Enter opens it, Esc closes it.
 import { serverName } from '../../core/server-name.js';
 import type { NodeView } from '../../core/protocol/types.js';
 import { describeVerdict, shortHash } from '../../core/protocol/describe.js';
@@ -17,7 +17,7 @@ const fact = (name: string, text: string, tone?: Span['tone']): Line => [
   { text: name.padEnd(NAME), tone: 'dim' },
   { text, tone },
 ];
-/** Over as many rows as it takes: a hash is worth nothing when its end is missing. */
+/** Uses as many rows as needed: a hash without its end is useless. */
 const long = (name: string, text: string, width: number): Line[] =>
   wrap(text, Math.max(10, width - NAME)).map((part, at) => fact(at === 0 ? name : '', part));
 const EMPTY: Line = [{ text: '' }];

@@ -1,4 +1,4 @@
-// How it went: commit latency, blocks per second and lag since the watch began, each over several rows with its scale
+// How did it go? Commit latency, blocks per second and lag since the watch began, each over several rows with its scale
 // and its time axis.
 import { percentile } from '../model-series.js';
 import { age, duration } from '../text.js';
@@ -51,7 +51,7 @@ function seriesOf(data: Data): Series[] {
 export function historyRows(state: WatchState, theme: Theme, width: number, height: number): Rows {
   const data = shown(state);
   const all = seriesOf(data);
-  // Per series a heading, the chart and a gap; the time axis once, below the last.
+  // Each series has a heading, the chart and a gap. The time axis appears once, below the last chart.
   const each = Math.max(1, Math.min(8, Math.floor((height - 1) / all.length) - 2));
   const room = Math.max(1, width - AXIS);
   const rows: Span[][] = [];

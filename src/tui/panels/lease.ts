@@ -1,11 +1,11 @@
-// Who leads, since when, on how many nodes, and how much of the lease is left.
+// Who leads, since when, on how many nodes, and how much of the lease is left?
 import { sequencerOf } from '../../core/protocol/types.js';
 import { age } from '../text.js';
 import { bar, type Theme } from '../theme.js';
 import { line, type Span } from './box.js';
 import { shown, type Data, type WatchState } from '../model-state.js';
 
-/** The lease ttl as the leader announces it; null where it does not. */
+/** The lease ttl that the leader announces. Null when it does not announce one. */
 function leaseTtlMs(data: Data): number | null {
   const id = data.view?.leader?.id;
   for (const node of data.nodes) {
@@ -75,7 +75,7 @@ export function leaseRows(state: WatchState, theme: Theme, width: number, height
       ? [{ text: 'handover none', tone: 'dim' }]
       : [{ text: `HANDOVER to ${handover.to} ${age(handover.ttlMs)}`, tone: 'warn' }],
   ];
-  // A hold pushes out what matters less than it.
+  // A hold takes the place of less important rows.
   if (hold !== null && rows.length >= height && marks[0] !== undefined) rows[height - 1] = marks[0];
   else rows.push(...marks);
   return rows.slice(0, height).map((spans) => line(theme, spans, width));

@@ -24,7 +24,7 @@ export function sequencerRows(state: WatchState, theme: Theme, width: number, he
   const leader = data.view?.leader?.id;
   const sinceProbe = Math.max(0, state.ui.frozen === null ? state.now - data.at : 0);
   const digits = Math.max(6, ...list.map((one) => String(one.height).length));
-  // A name is cut before a number is.
+  // Names are cut before numbers are.
   const most = Math.max(5, Math.min(width >= 60 ? 24 : 10, width - 2 - 9 - (1 + digits) - 4 - 5));
   const columns: Column<SequencerRow>[] = [
     {
@@ -33,7 +33,7 @@ export function sequencerRows(state: WatchState, theme: Theme, width: number, he
       text: (one) => one.id,
       tone: () => 'bold',
     },
-    // Leadership is what the nodes' locks say; a sequencer's own word about it is shown as its word only.
+    // The nodes' locks say who leads. What a sequencer says about itself is shown only as its own statement.
     {
       head: 'ROLE',
       width: 8,

@@ -1,4 +1,4 @@
-// One row per node. What a node last said stays, marked with `?` and its age, when it stops saying anything.
+// One row per node. When a node falls silent its last facts stay, marked with `?` and their age.
 import type { NodeView } from '../../core/protocol/types.js';
 import { sequencerOf } from '../../core/protocol/types.js';
 import { nodeList, NODE_SORTS, type NodeLine } from '../model-lists.js';
@@ -9,7 +9,7 @@ import { table, type Column } from './box.js';
 import { shown, type WatchState } from '../model-state.js';
 
 const RESTART_RECENT_S = 300;
-/** Cells. */
+/** Width in cells. */
 const NOTE_LEAST = 12;
 
 export function stateTone(state: string): Tone {
@@ -18,14 +18,14 @@ export function stateTone(state: string): Tone {
 
 const silent = ({ row }: NodeLine): boolean => row === null || row.state === 'DOWN' || row.state === 'REFUSED';
 
-/** Its own words now; or its last ones, marked. */
+/** What the node says now, or its last answer, marked. */
 function fact(lineOf: NodeLine, read: (view: NodeView) => string): string {
   const { track } = lineOf;
   if (!silent(lineOf) && track.probe?.reply.outcome === 'accepted') return read(track.probe.reply.value);
   return track.good === null ? '?' : `${read(track.good.view)}?`;
 }
 
-/** `uptimeShown`: another column tells of a restart. */
+/** `uptimeShown`: another column already shows a restart. */
 function noteOf(lineOf: NodeLine, now: number, uptimeShown = false): string {
   const { row, track } = lineOf;
   if (row === null) return '';
@@ -177,8 +177,8 @@ function nodeColumns(state: WatchState, width: number, lines: readonly NodeLine[
     );
   }
   const taken = () => 2 + columns.reduce((sum, column) => sum + column.width + 1, 0);
-  // Why a node is not well is worth more than a name in whole, and than what LEASE says too; half a word of it would
-  // mislead.
+  // The reason why a node is not well is more important than the full name, and than what LEASE repeats. Half a word of
+  // the reason would mislead.
   const lacking = () => Math.max(0, NOTE_LEAST - (width - taken()));
   const named = (head: string) => columns.findIndex((one) => one.head === head);
   for (const [head, least] of [
@@ -227,7 +227,7 @@ export function nodeRows(
   };
 }
 
-/** What the title says besides the name. */
+/** The part of the title after the name. */
 export function noteText(filter: string, hidden: number, sort: string): string {
   return [
     ...(filter === '' ? [] : [`/${filter}`]),
@@ -236,7 +236,7 @@ export function noteText(filter: string, hidden: number, sort: string): string {
   ].join(', ');
 }
 
-/** Without a frame: for terminals that have room for nothing else. */
+/** Without a frame: for terminals that have no room for anything else. */
 export function plainNodeRows(state: WatchState, theme: Theme, width: number, height: number): string[] {
   const lines = nodeList(state).map((one) => one.value);
   const name = Math.min(12, Math.max(4, ...lines.map((one) => widthOf(one.track.id))));

@@ -1,5 +1,5 @@
-// The lanes that are watched, one tab each with its verdict; the one on the screen is marked. What has no room is
-// counted, the worst of it named.
+// The watched lanes, one tab each with its verdict. The lane on the screen is marked. Tabs that do not fit are counted,
+// and the worst of them is named.
 import { cut, widthOf } from '../text.js';
 import { glyphsOf, type Theme } from '../theme.js';
 import { badgeTone } from './banner.js';
@@ -23,7 +23,7 @@ export function tabsLine(state: WatchState, theme: Theme, width: number): string
   const { tabs, tab } = state;
   const keys = width >= 60 ? KEYS : '';
   const room = width - 1 - widthOf(keys) - 12;
-  // From the one on the screen outwards, as many as fit.
+  // Starts at the lane on the screen and adds neighbours while they fit.
   let [from, to] = [tab, tab + 1];
   let used = widthOfTab(tabs[tab] as Tab);
   for (let grown = true; grown;) {
