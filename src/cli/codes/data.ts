@@ -9,11 +9,11 @@ export const DATA = {
   },
   STORE_FOREIGN: {
     meaning: 'The store holds the chain of another cluster or lane.',
-    causes: ['a wrong --store', 'a cluster made anew'],
-    todo: ['give each cluster and lane a store of its own'],
+    causes: ['a wrong --store', 'the cluster was made anew'],
+    todo: ['give each cluster and lane its own store'],
   },
   STORE_LOCKED: {
-    meaning: 'Another process writes this store.',
+    meaning: 'Another process is using this store for writing.',
     causes: ['a sequencer with the same --store runs'],
     todo: ['stop it, or choose another --store'],
   },
@@ -28,7 +28,7 @@ export const DATA = {
     todo: ['repair the disk and start the sequencer again'],
   },
   STORE_CLOSED: {
-    meaning: 'The store was closed while it was needed.',
+    meaning: 'The store was closed while a command still needed it.',
     causes: ['the process is stopping'],
     todo: ['start it again'],
   },
@@ -58,12 +58,12 @@ export const DATA = {
     todo: ['GET /v1/head', 'seq stream tail'],
   },
   FEED_BROKEN: {
-    meaning: 'A feed of committed blocks broke off.',
+    meaning: 'A feed of committed blocks ended early.',
     causes: ['the sequencer ended'],
     todo: ['run it again'],
   },
   TOO_MANY_FEEDS: {
-    meaning: 'The sequencer serves as many feeds as it may.',
+    meaning: 'The sequencer already serves its maximum number of feeds.',
     causes: ['many readers'],
     todo: ['read from another sequencer'],
   },
@@ -73,12 +73,12 @@ export const DATA = {
     todo: ['split it', 'raise --max-block-bytes on every sequencer'],
   },
   BATCH_TOO_LARGE: {
-    meaning: 'One request holds more items than are taken at once.',
+    meaning: 'One request has more items than a sequencer accepts at once.',
     causes: ['a large batch'],
     todo: ['send fewer items per request'],
   },
   BODY_TOO_LARGE: {
-    meaning: 'The request is larger than is kept in memory.',
+    meaning: 'The request is larger than a sequencer keeps in memory.',
     causes: ['a large batch'],
     todo: ['send smaller requests'],
   },
@@ -103,7 +103,7 @@ export const DATA = {
     todo: ['submit it as a new file (without --resume)'],
   },
   OUT_OF_ORDER: {
-    meaning: 'An item was sequenced before its predecessor: that must not happen.',
+    meaning: 'An item was sequenced before an earlier item of the same input. This must never happen.',
     causes: ['a bug'],
     todo: ['report it with --trace'],
   },
@@ -123,12 +123,12 @@ export const DATA = {
     todo: ['use one version of seq everywhere'],
   },
   NOT_LEADER: {
-    meaning: 'This sequencer does not lead and knows nobody to pass it on to.',
+    meaning: 'This sequencer does not lead and knows no leader to forward the request to.',
     causes: ['leadership is moving'],
     todo: ['send it again'],
   },
   STOPPING: {
-    meaning: 'The sequencer is stopping and takes nothing new.',
+    meaning: 'The sequencer is stopping and accepts no new items.',
     causes: ['SIGTERM'],
     todo: ['send it to another one'],
   },
@@ -148,7 +148,7 @@ export const DATA = {
     todo: ['--http-token-file FILE, or Authorization: Bearer TOKEN'],
   },
   FORWARD_DENIED: {
-    meaning: 'The leader refused what a follower passed on.',
+    meaning: 'The leader refused a request that a follower forwarded.',
     causes: ['different tokens on the sequencers'],
     todo: ['use one token file for all of them'],
   },
@@ -168,9 +168,9 @@ export const DATA = {
     todo: ['see the message for the line'],
   },
   ENCODED_BODY: {
-    meaning: 'Compressed bodies are not taken.',
+    meaning: 'Compressed request bodies are not accepted.',
     causes: ['Content-Encoding'],
-    todo: ['send it as it is'],
+    todo: ['send it uncompressed'],
   },
   NO_ROUTE: { meaning: 'There is no such path or method.', causes: ['a typo'], todo: ['GET /v1/status'] },
   REQUEST_TIMEOUT: {
@@ -184,7 +184,8 @@ export const DATA = {
     todo: ['send fewer headers'],
   },
   HTTP_ADDRESS: {
-    meaning: '--http cannot be used as it is: HOST:PORT is wanted, and one that can be listened on.',
+    meaning:
+      'The value of --http cannot be used: it must be HOST:PORT, and the host must be an address of this machine.',
     causes: ['a typo', 'an address of another machine'],
     todo: ['--http 127.0.0.1:PORT'],
   },
@@ -204,7 +205,7 @@ export const DATA = {
     todo: ['choose another port'],
   },
   NOT_FOUND: {
-    meaning: 'What was asked for is not there.',
+    meaning: 'The requested object does not exist.',
     causes: ['a height below the first block of a store'],
     todo: ['see the message for where it begins'],
   },
@@ -224,12 +225,12 @@ export const DATA = {
     todo: ['name another peer'],
   },
   PEER_SPOKE_GARBAGE: {
-    meaning: 'What the peer sent cannot be read or does not fit its hashes; nothing of it was taken.',
+    meaning: 'The data that the peer sent cannot be read or does not match its hashes. None of it was used.',
     causes: ['not a sequencer', 'another version'],
     todo: ['check the address'],
   },
   RANGE_TOO_LONG: {
-    meaning: 'So many blocks cannot be proven in one go.',
+    meaning: 'The range has too many blocks to verify at once.',
     causes: ['a store very far behind'],
     todo: ['copy the store of a sequencer that has them'],
   },
@@ -244,7 +245,7 @@ export const DATA = {
     todo: ['-o ndjson', 'a shorter range'],
   },
   BOOTSTRAP_BROKEN_OFF: {
-    meaning: 'Giving the nodes their first memory did not reach its end.',
+    meaning: 'The initialisation of the nodes (cluster init) did not finish.',
     causes: ['a node was lost in the middle', 'Ctrl-C'],
     todo: ['seq cluster init again: it finishes what was begun'],
   },
@@ -255,10 +256,10 @@ export const DATA = {
   },
   RECOVERY_BROKEN_OFF: {
     meaning:
-      'A recovery did not reach its end. No node takes part in anything before the whole chain is on ' +
-      'it; what was marked waits.',
+      'A recovery did not finish. A node that the recovery marked does not take part until it has the ' +
+      'whole chain.',
     causes: ['a node was lost in the middle', 'Ctrl-C'],
-    todo: ['seq cluster recover again: it makes a new plan of what it finds and goes on'],
+    todo: ['seq cluster recover again: it makes a new plan from the present state and continues'],
   },
   NOTHING_TO_RECOVER_FROM: {
     meaning: "Neither a node nor a reachable sequencer's store holds a chain that can be verified.",
@@ -267,10 +268,10 @@ export const DATA = {
   },
   CLUSTER_RECOVERED: {
     meaning:
-      'The cluster was recovered under a new generation while this sequencer ran; nothing of the old ' +
-      'one may act any more.',
+      'The cluster was recovered under a new generation while this sequencer ran. Processes of the old ' +
+      'generation must not write any more.',
     causes: ['seq cluster recover'],
-    todo: ['start the sequencer again: its store is as it was'],
+    todo: ['start the sequencer again: its store is unchanged'],
   },
   NOT_A_BUNDLE: {
     meaning: 'The file given as --from-bundle is not one that `seq stream export` wrote.',
@@ -284,19 +285,19 @@ export const DATA = {
   },
   BUNDLE_DAMAGED: {
     meaning:
-      'The bundle was cut short or changed: a line is not of its form, or its content does not have ' +
-      'the digest it names. Nothing of it is shown.',
-    causes: ['a copy that was broken off', 'an editor'],
+      'The bundle was cut short or changed: a line is malformed, or the content does not match the ' +
+      'digest in the bundle. Nothing of it is shown.',
+    causes: ['an incomplete copy', 'changed with an editor'],
     todo: ['copy it again', 'seq stream export'],
   },
   BUNDLE_TOO_LARGE: {
-    meaning: 'The bundle passes the bounds within which a file from elsewhere is read.',
+    meaning: 'The bundle is larger than the limit for files from elsewhere.',
     causes: ['very long streams or blocks', 'not a bundle at all'],
     todo: ['seq stream export --from HEIGHT --to HEIGHT', 'seq stream export --no-payloads'],
   },
   NOT_ADMITTED_YET: {
     meaning: 'The leader has not admitted the node within the limit.',
-    causes: ['it runs with --no-readmit', 'it does not reach the node', 'there is much to fill'],
+    causes: ['it runs with --no-readmit', 'it does not reach the node', 'the node needs many blocks first'],
     todo: ['seq node admit --on ID --timeout 2m', "read the leader's log"],
   },
   STORE_FAILED: {

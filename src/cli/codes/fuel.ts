@@ -14,7 +14,7 @@ export const FUEL = {
     todo: [STATUS, 'leave --dialect out to act on a cluster of seq'],
   },
   DIALECT_NOT_READ: {
-    meaning: 'The command reads what only this program keeps.',
+    meaning: 'The command reads data that the other dialect does not have.',
     causes: ['--dialect fuel on a command other than status, stream inspect, verify, diff and check'],
     todo: [STATUS],
   },
@@ -83,12 +83,12 @@ export const FUEL = {
     todo: ['redis-cli XRANGE KEY:block:stream ID ID'],
   },
   EPOCH_ABOVE_COUNTER: {
-    meaning: 'A node holds an entry of a higher epoch than its own counter says it ever promised.',
+    meaning: "A node holds an entry of a higher epoch than the node's own epoch counter.",
     causes: ['the counter was lost in a restart or restore', 'changed by hand'],
-    todo: [STATUS, 'treat the node as one that forgot'],
+    todo: [STATUS, 'treat the node as one that lost its memory'],
   },
   WRONG_KEY: {
-    meaning: 'One of the keys is of another type or form than it should be.',
+    meaning: 'One of the keys has the wrong type or form.',
     causes: ['another program on the same key', 'a lock without a time to live'],
     todo: ['redis-cli TYPE KEY'],
   },

@@ -13,7 +13,7 @@ export const LAB = {
     todo: ['run it again'],
   },
   LAB_DIFFERS: {
-    meaning: 'A lab of another shape runs already.',
+    meaning: 'A lab with other settings is already running.',
     causes: ['lab up with other flags'],
     todo: ['seq lab down, then seq lab up'],
   },
@@ -23,7 +23,7 @@ export const LAB = {
     todo: ['seq lab start seq-a', 'seq lab logs seq-a'],
   },
   LAB_STATE_MALFORMED: {
-    meaning: "The lab's state file is not of this version.",
+    meaning: "The lab's state file was not written by this version of seq.",
     causes: ['an older seq', 'edited by hand'],
     todo: ['end its processes, remove its folder, seq lab up'],
   },
@@ -75,7 +75,7 @@ export const LAB = {
   },
   NO_DEMO_FILE: {
     meaning: 'There is no text file to sequence.',
-    causes: ['a bare machine'],
+    causes: ['a machine without common text files'],
     todo: ['seq lab demo FILE'],
   },
   UNFIT_DEMO_FILE: {
@@ -85,7 +85,7 @@ export const LAB = {
   },
   NO_FAILOVER_SEEN: {
     meaning: 'Every line is committed, but no block was committed under a new leader.',
-    causes: ['the file was done before the kill'],
+    causes: ['the file was finished before the kill'],
     todo: ['give a larger file'],
   },
   LAB_UNFINISHED: {
@@ -99,12 +99,12 @@ export const LAB = {
     todo: ['seq lab demo again'],
   },
   NO_ANOMALY: {
-    meaning: 'Chaos: whatever was broken, nothing was lost, doubled, reordered or told wrongly.',
-    causes: ['that is how it should be'],
+    meaning: 'Chaos: in spite of all faults no item was lost, duplicated or reordered, and every answer was true.',
+    causes: ['the protocol works as specified'],
     todo: ['seq chaos --duration 10m, for a longer run'],
   },
   ANOMALIES: {
-    meaning: 'Chaos: something that somebody was told is not so, or the cluster did not come together again in time.',
+    meaning: 'Chaos: an answer was not true, or the cluster did not recover in time.',
     causes: ['a bug', 'a machine much too busy for so short a lease, when only "heals in time" is named'],
     todo: [
       'read the witness and the files that were kept',

@@ -3,17 +3,17 @@ import type { Code } from './code.js';
 
 export const OPERATOR = {
   PLAN_STALE: {
-    meaning: 'The digest given is not that of what would be done now: nothing was changed.',
-    causes: ['the cluster moved since the plan was shown', 'a mistyped digest'],
+    meaning: 'The given digest is not the digest of the present plan. Nothing was changed.',
+    causes: ['the cluster changed since the plan was shown', 'a mistyped digest'],
     todo: ['run it with --dry-run and read the plan again'],
   },
   CANDIDATE_NOT_FOUND: {
-    meaning: 'No sequencer of that id shows itself, so it cannot be handed over to.',
+    meaning: 'No sequencer with that id is announced on the nodes, so leadership cannot be handed over to it.',
     causes: ['a typo', 'it does not run, or reaches no node'],
     todo: ['seq status'],
   },
   CANDIDATE_NOT_READY: {
-    meaning: 'The sequencer named could not take over now; the message says why. Nothing was released.',
+    meaning: 'The named sequencer cannot take over now; the message says why. The leader still holds its lock.',
     causes: ['it is behind', 'its producer is not ready', 'it runs with another list of nodes', 'it has gone silent'],
     todo: ['seq status -o wide', 'name another one'],
   },
@@ -28,9 +28,8 @@ export const OPERATOR = {
     todo: ['seq status', 'try again'],
   },
   NODE_MOVED: {
-    meaning:
-      'The command names a node by an address that the node was moved away from: what is there is not that node.',
-    causes: ['an address from before a seq node replace'],
+    meaning: 'The command names a node by an old address. The server at that address is not that node any more.',
+    causes: ['the node was moved with seq node replace'],
     todo: ['name it by its new address: in the context, or --node ID=URL', 'seq history'],
   },
   ONE_AT_A_TIME: {
@@ -39,33 +38,34 @@ export const OPERATOR = {
     todo: ['seq node admit: wait until it counts', 'then ask again'],
   },
   OLD_SERVER_SILENT: {
-    meaning: 'The server to be replaced does not answer, so nobody can tell it to stand down.',
+    meaning: 'The server to be replaced does not answer, so it cannot be retired.',
     causes: ['it is switched off or cut off'],
     todo: ['bring it back, so that it can be retired', 'or stop it for good, and say so with --old-server-is-gone'],
   },
   QUORUM_AT_RISK: {
-    meaning: 'What was asked would leave fewer nodes than a quorum.',
-    causes: ['another node is out or being admitted'],
+    meaning: 'The change would leave fewer voting nodes than a quorum.',
+    causes: ['another node is not admitted, or its admission is under way'],
     todo: ['seq status', 'seq node admit: wait until the others count', 'then ask again'],
   },
   REQUEST_UNANSWERED: {
-    meaning: 'The leader did not take up the request in time, goes on leading, and the request was withdrawn.',
+    meaning: 'The leader did not act on the request in time. It still leads, and the request was withdrawn.',
     causes: ['a leader that reaches too few of the nodes', 'a --timeout too short'],
     todo: ['seq stepdown', 'seq stepdown --revoke when it does not write at all'],
   },
   HANDOVER_UNKNOWN: {
     meaning:
-      'The request went out and no successor was seen to commit in time: it may have happened, or may still happen.',
+      'The request was sent, and no successor was seen to commit in time. The hand-over may have happened or ' +
+      'may still happen.',
     causes: ['the successor is slow', 'nodes or network failed meanwhile'],
     todo: ['seq status', 'seq history'],
   },
   WRONG_SUCCESSOR: {
     meaning: 'Leadership moved, but not to the sequencer that was named.',
-    causes: ['it failed while taking over', 'the time kept for it passed'],
+    causes: ['it failed while taking over', 'it did not take over within the time reserved for it'],
     todo: ['seq status', 'seq stepdown --to ID'],
   },
   LEADER_ANSWERS: {
-    meaning: 'The leader still writes, so its lock is not taken away from it.',
+    meaning: 'The leader still writes, so its lock is not revoked.',
     causes: ['--revoke on a healthy leader'],
     todo: ['seq stepdown'],
   },
@@ -75,7 +75,7 @@ export const OPERATOR = {
     todo: ['seq status', 'run it again: it finishes what was begun'],
   },
   OUTCOME_UNKNOWN: {
-    meaning: 'The change was sent, and no node said what became of it.',
+    meaning: 'The change was sent, and no node confirmed or refused it.',
     causes: ['silent nodes', 'a limit too short'],
     todo: ['seq status', 'run it again with a longer --node-timeout'],
   },
@@ -95,44 +95,45 @@ export const OPERATOR = {
     todo: ['nothing while a leader runs: it fills the node up', 'seq stream diff --on ID'],
   },
   NOT_COMPARED: {
-    meaning: 'Whether the node and the committed chain, or the two nodes, hold the same cannot be told.',
+    meaning: 'It is not known whether the node agrees with the committed chain, or the two nodes with each other.',
     causes: ['a node did not answer, or stopped answering while it was read', 'no block is proven at those heights'],
     todo: ['seq status', 'the same command with a longer --node-timeout'],
   },
   DIFFERENT: {
-    meaning: 'The node and the committed chain, or the two nodes, do not hold the same.',
+    meaning: 'The node differs from the committed chain, or the two nodes differ from each other.',
     causes: ['a node that is behind', 'an orphan at its head', 'changed by hand'],
     todo: ['seq stream inspect', 'seq stream verify'],
   },
   VIOLATIONS: {
-    meaning: 'A node holds what the protocol never writes: each violation is listed with its witness.',
+    meaning: 'A node holds data that the protocol never writes. Each violation is listed with its witness.',
     causes: ['changed by hand', 'a partial restore', 'damaged memory or file'],
     todo: ['seq stream inspect --height HEIGHT', 'seq node admit --on ID'],
   },
   CLUSTER_MOVES: {
-    meaning: 'The nodes changed each time they were read, though nobody leads: no plan can be made of that.',
+    meaning:
+      'Nobody leads, but the nodes changed each time they were read. No plan can be made until they stop changing.',
     causes: ['leadership is moving', 'somebody writes by hand'],
     todo: ['seq status', 'run it again'],
   },
   CHOICE_NEEDED: {
     meaning:
-      'Two blocks stand against each other and no rule tells which was acknowledged: a person has to ' +
-      'choose, and nothing was written.',
+      'Two blocks conflict at one height, and no rule decides which one was acknowledged. A person has to ' +
+      'choose. Nothing was written.',
     causes: ['changed by hand', 'a server that lost memory without restarting'],
     todo: ['seq repair plan', 'seq repair plan --choose-block HASH'],
   },
   CHOICE_NOT_FOUND: {
-    meaning: 'No contested height has a block of that hash.',
+    meaning: 'No height with a conflict has a block with that hash.',
     causes: ['a typo', 'it was settled meanwhile'],
     todo: ['seq repair plan'],
   },
   CHOICE_REFUSED: {
     meaning: "A sequencer's store holds the other block as committed, so this one cannot be chosen.",
-    causes: ['what is in a store was acknowledged to somebody'],
+    causes: ['a block in a store may have been acknowledged to a client'],
     todo: ['seq repair plan --choose-block HASH (the block of the store)'],
   },
   LOCKS_HELD: {
-    meaning: 'Nobody leads, yet too few nodes are free for a term of the repair.',
+    meaning: 'Nobody leads, but too many nodes are still locked, so the repair cannot get a term of its own.',
     causes: ['a term that ended a moment ago', 'another repair'],
     todo: ['run it again when the leases have ended'],
   },
@@ -142,8 +143,8 @@ export const OPERATOR = {
     todo: ['seq repair plan', 'seq repair'],
   },
   UNDECIDABLE: {
-    meaning: 'What a node holds is not known, so nothing is decided about it.',
-    causes: ['it did not answer', 'it belongs to something else'],
+    meaning: 'The content of a node is not known, so the repair decides nothing about that node.',
+    causes: ['it did not answer', 'it belongs to another cluster or program'],
     todo: ['seq doctor', 'seq repair plan when it is back'],
   },
   REPAIR_LOST: {
@@ -162,7 +163,7 @@ export const OPERATOR = {
     todo: ['seq repair plan'],
   },
   REPAIR_UNANSWERED: {
-    meaning: 'The request went out and the leader did not say what became of it.',
+    meaning: 'The request was sent, and the leader did not report its outcome.',
     causes: ['its term ended', 'it reaches too few nodes', 'another request took the place of this one'],
     todo: ['seq repair plan', 'seq history'],
   },
@@ -172,18 +173,18 @@ export const OPERATOR = {
     todo: ['seq history'],
   },
   UNDO_REFUSED: {
-    meaning: 'What the repair settled may be relied on by somebody, so it stays.',
+    meaning: 'Somebody may already rely on the result of the repair, so it is not undone.',
     causes: ['somebody leads, or has led since', 'a node is silent', 'a store holds it'],
-    todo: ['seq stream orphans shows what gave way'],
+    todo: ['seq stream orphans shows the superseded blocks'],
   },
   REPAIR_UNFINISHED: {
-    meaning: 'Some nodes are repaired and some are not; what was written is whole.',
+    meaning: 'Some nodes are repaired and some are not. Every write that was made is complete.',
     causes: ['a node was lost meanwhile', 'the lease ended'],
     todo: ['seq repair plan', 'seq repair'],
   },
   MARGIN_LOW: {
-    meaning: 'Fewer nodes may still be lost than the check asks for.',
-    causes: ['nodes down, not admitted or behind', 'a threshold above what so few nodes can give'],
+    meaning: 'Fewer nodes may still fail than the check demands.',
+    causes: ['nodes down, not admitted or behind', 'a threshold that so few nodes cannot reach'],
     todo: ['seq status', 'repair the nodes that are not in order'],
   },
   BOOTSTRAP_MIXED: {

@@ -20,10 +20,10 @@ export const REFUSALS: Record<RefusalReason, Code> = {
   },
   CONFIG_STALE: {
     meaning:
-      'The node knows a later configuration of the cluster than the term that asked: which memories count has ' +
-      'changed since that term began.',
+      'The node knows a later configuration of the cluster than the term that asked. The set of memories that count ' +
+      'has changed since that term began.',
     causes: ['another leader re-admitted or replaced a node', 'a call that arrived late'],
-    todo: ['nothing: the sequencer takes the later configuration up and tries again', 'seq history'],
+    todo: ['nothing: the sequencer adopts the later configuration and tries again', 'seq history'],
   },
   NOT_MEMBER: {
     meaning:
@@ -89,7 +89,7 @@ export const REFUSALS: Record<RefusalReason, Code> = {
     meaning: 'The node may have forgotten what it promised, so it takes part in nothing until it is admitted again.',
     causes: [
       'wiped: it has no admission record',
-      'restarted: its run id is another than at admission',
+      'restarted: its run id is not the one at admission',
       'damaged: its stream and its record disagree',
       'bootstrap or admission under way',
     ],
@@ -109,12 +109,12 @@ export const REFUSALS: Record<RefusalReason, Code> = {
     todo: ['seq config show --origin', 'seq node list'],
   },
   NOT_READY: {
-    meaning: 'The node is not as far as this step of admission needs it.',
+    meaning: 'The node is not ready for this step of its admission.',
     causes: ['backfill not complete', 'the server restarted again meanwhile'],
     todo: ['nothing: the leader starts the admission over'],
   },
   STALE_NONCE: {
-    meaning: 'The admission this call belongs to is over or was replaced.',
+    meaning: 'The call belongs to an admission that has ended or was replaced.',
     causes: ['a call that arrived late', 'another leader started over'],
     todo: ['nothing'],
   },
@@ -126,7 +126,7 @@ export const REFUSALS: Record<RefusalReason, Code> = {
     todo: ['seq status, then decide again'],
   },
   NOT_PRISTINE: {
-    meaning: 'The node is not empty, so it cannot be given its first memory.',
+    meaning: 'The node is not empty, so it cannot be initialised.',
     causes: ['it is part of a cluster already', 'keys with our prefix are left from earlier'],
     todo: ['seq status', 'use an empty server or another database'],
   },
@@ -136,7 +136,7 @@ export const REFUSALS: Record<RefusalReason, Code> = {
     todo: ['use one version of seq everywhere'],
   },
   WRONG_TYPE: {
-    meaning: 'One of our keys holds something that is not ours.',
+    meaning: 'A key of this cluster holds data of another program.',
     causes: ['another program uses the same database and prefix'],
     todo: ['give the sequencer a database of its own'],
   },

@@ -9,7 +9,7 @@ export const SHELL = {
   },
   UNKNOWN_COMMAND: { meaning: 'There is no such command.', causes: ['a typo'], todo: ['seq --help'] },
   UNKNOWN_CODE: {
-    meaning: 'Neither a code nor text of a message that is known here.',
+    meaning: 'This is neither a known code nor the text of a known message.',
     causes: ['a typo', 'a code of another version'],
     todo: ['seq explain lists all codes'],
   },
@@ -29,7 +29,7 @@ export const SHELL = {
     todo: ['choose another name'],
   },
   BAD_CONFIG: {
-    meaning: 'The configuration has a form or a value that it must not have.',
+    meaning: 'The configuration has an invalid form or value.',
     causes: ['edited by hand', 'a setting of another version'],
     todo: ['seq config validate'],
   },
@@ -41,7 +41,7 @@ export const SHELL = {
   SETTINGS_DIFFER: {
     meaning:
       'seq run was given a de-duplication window, a number of remembered keys or a largest block that is not ' +
-      "the cluster's. The cluster decides these when it is made, so that every sequencer judges an item alike.",
+      "the cluster's. The cluster fixes these when it is made, so that every sequencer treats items alike.",
     causes: ['a flag, SEQ_* variable or context from another cluster', 'a flag that was meant for cluster init'],
     todo: ["leave the setting out: a sequencer takes the cluster's", 'seq config show --origin'],
   },
@@ -62,7 +62,7 @@ export const SHELL = {
   },
   DUPLICATE_NODE: {
     meaning: 'The same address or id is given for two nodes: its vote would count twice.',
-    causes: ['a copy-paste slip'],
+    causes: ['a copy-and-paste mistake'],
     todo: ['name each node once'],
   },
   SAME_SERVER: {
@@ -72,7 +72,7 @@ export const SHELL = {
   },
   NODE_NOT_FOUND: { meaning: 'The cluster has no node of that id.', causes: ['a typo'], todo: ['seq node list'] },
   SECRET_UNREADABLE: {
-    meaning: "The password's file, command or variable did not give one.",
+    meaning: 'The file, command or variable for the password did not give a password.',
     causes: ['permissions', 'an unset variable'],
     todo: ['check the place named in the message'],
   },
@@ -82,12 +82,12 @@ export const SHELL = {
     todo: ['check the file named in the message'],
   },
   FILE_EXISTS: {
-    meaning: 'The file to be written is there already, and it is never written over.',
+    meaning: 'The output file already exists, and seq never overwrites it.',
     causes: ['an earlier bundle'],
     todo: ['name another file with --file'],
   },
   FILE_NOT_FOUND: {
-    meaning: 'A file that was named is not there.',
+    meaning: 'A named file does not exist.',
     causes: ['a wrong path'],
     todo: ['check the path'],
   },
@@ -98,7 +98,7 @@ export const SHELL = {
   },
   OUTPUT_FAILED: {
     meaning: 'The answer could not be written.',
-    causes: ['the disk is full', 'the place of output is gone'],
+    causes: ['the disk is full', 'the output device or file system is gone'],
     todo: ['write it somewhere else'],
   },
   DEADLINE: {
@@ -107,7 +107,7 @@ export const SHELL = {
     todo: ['seq status', 'run it with a longer --timeout'],
   },
   INTERRUPTED: {
-    meaning: 'A signal ended the command; "changed" says what is known.',
+    meaning: 'A signal ended the command. The field "changed" says what the command may have changed.',
     causes: ['Ctrl-C', 'SIGTERM'],
     todo: ['run it again: it finishes what was begun'],
   },
@@ -122,12 +122,12 @@ export const SHELL = {
     todo: ['run it again if that was not meant'],
   },
   INVARIANT: {
-    meaning: 'Something that must always hold does not (docs/PROTOCOL.md section 3).',
+    meaning: 'An invariant of the protocol is broken (docs/PROTOCOL.md section 3).',
     causes: ['a bug', 'data changed by somebody else'],
     todo: ['keep the evidence', 'report it with --trace'],
   },
   BUG: {
-    meaning: 'Something that nobody foresaw.',
+    meaning: 'An unexpected error inside seq.',
     causes: ['a bug in seq'],
     todo: ['report it with what --trace prints'],
   },
@@ -152,13 +152,13 @@ export const SHELL = {
     todo: ['redis-cli -u URL ping'],
   },
   NO_ANSWER: {
-    meaning: 'A node did not answer within its limit: nothing is known of it.',
+    meaning: 'A node did not answer within its limit. Its state is unknown.',
     causes: ['it hangs, is down, or is far away'],
     todo: ['reach it', 'raise --node-timeout'],
   },
   WAIT_TIMED_OUT: {
-    meaning: 'What was waited for did not come within the limit.',
-    causes: ['a process that does not get ready'],
+    meaning: 'An expected event did not happen within the limit.',
+    causes: ['a process that does not become ready'],
     todo: ['seq lab logs NAME', 'seq status'],
   },
   COMMAND_FAILED: {

@@ -9,18 +9,18 @@ export const TERMS = {
   },
   RECONFIGURED: {
     meaning:
-      'A node knows a later configuration of the cluster than this term counted by. The sequencer takes it up and ' +
+      "A node knows a later configuration of the cluster than the term's own. The sequencer adopts the later one and " +
       'tries again.',
     causes: ['another leader re-admitted or replaced a node meanwhile', 'seq node replace, by another leader'],
-    todo: ['nothing: a replaced node is given its new address before the next start'],
+    todo: ['nothing now; before the next start, give a replaced node its new address'],
   },
   CLAIM_LOST: {
-    meaning: 'Promoted, but fewer than a quorum accepted the claim of the new epoch.',
+    meaning: 'The promotion succeeded, but fewer than a quorum of nodes accepted the claim of the new epoch.',
     causes: ['another sequencer claimed a higher epoch', 'a damaged head on too many nodes'],
     todo: ['nothing if it happens once', 'seq stream verify'],
   },
   FENCED: {
-    meaning: 'More nodes refused as fenced than may be missing: another term has taken over.',
+    meaning: 'So many nodes refused with FENCING_ERROR that no quorum is left: another term has taken over.',
     causes: ['a pause longer than the lease', 'an operator raised the epoch'],
     todo: ['nothing: it is a follower again', 'seq history'],
   },
@@ -36,8 +36,8 @@ export const TERMS = {
   },
   CHOICE_OVERTAKEN: {
     meaning:
-      'A repair met another block of a later epoch where a person had chosen between two of an earlier ' +
-      'one: a leader went on since, and may have committed it. Nothing was written.',
+      'A person chose between two blocks, but the repair then found another block of a later epoch there. ' +
+      'A leader wrote it since and may have committed it. Nothing was written.',
     causes: ['a paused leader woke up between the plan and the repair'],
     todo: ['seq repair plan'],
   },
@@ -45,7 +45,7 @@ export const TERMS = {
     meaning:
       'A chain does not link to the blocks known before it. The sequencer stops with a fatal error ' +
       'and does not choose.',
-    causes: ['a store of another life of the cluster', 'changed data'],
+    causes: ['a store from before the cluster was made anew', 'changed data'],
     todo: ['seq stream verify', 'keep the store; start with an empty one once the cause is known'],
   },
   BAD_PROPOSAL: {
@@ -72,19 +72,19 @@ export const TERMS = {
   },
   DAMAGED_HEADS: {
     meaning:
-      'Promoted and claimed, but too few of the claimed nodes hold an undamaged newest block: nobody ' +
-      'can know what to go on with.',
-    causes: ['the newest entry was changed or damaged on more nodes than may be missing'],
+      'Promotion and claim succeeded, but too few of the claimed nodes hold an undamaged newest block. ' +
+      'The block to continue from cannot be determined.',
+    causes: ['the newest entry was changed or damaged on so many nodes that no quorum is left'],
     todo: [
       'seq stream verify',
-      'start a sequencer whose store has that block: it need not read it from the nodes',
+      'start a sequencer whose store has that block: it does not need to read it from the nodes',
       'seq cluster recover --dry-run',
     ],
   },
   RETRY_BACKOFF: {
     meaning:
-      'Three or more attempts to lead in a row ended for the same reason, one that does not heal by ' +
-      'itself: the next one waits longer, up to 5 s or two ttl.',
+      'Three or more attempts to lead in a row failed for the same reason, and that reason does not go away by ' +
+      'itself. The next attempt waits longer, up to 5 s or two ttl.',
     causes: ['a producer that fails at once', 'damaged heads on too many nodes'],
     todo: ['seq status -o wide', 'fix the reason named: after a change on the nodes it tries again at once'],
   },
@@ -94,7 +94,7 @@ export const TERMS = {
     todo: ['seq stream verify', 'seq node admit --on ID --damaged'],
   },
   EPOCH_ABOVE_FENCE: {
-    meaning: "An entry bears an epoch above its node's own: no honest write does that.",
+    meaning: 'An entry has a higher epoch than its node. No regular write does that.',
     causes: ['changed by hand', 'a partial restore'],
     todo: ['seq stream verify', 'seq node admit --on ID'],
   },
@@ -109,7 +109,8 @@ export const TERMS = {
     todo: ['nothing: the leader supersedes it'],
   },
   PRODUCER_FAILED: {
-    meaning: 'The producer ended, fell silent or wrote garbage: the term ends, the chain goes on elsewhere.',
+    meaning:
+      'The producer ended, fell silent or sent invalid output. The term ends, and another sequencer may take over.',
     causes: ['the child process crashed', 'it does not speak the protocol'],
     todo: ['see its stderr in the log', 'fix it and start the sequencer again'],
   },
@@ -149,7 +150,7 @@ export const TERMS = {
     todo: ['nothing', 'seq repair verify'],
   },
   PRODUCER_REVOKED: {
-    meaning: 'The block asked of the producer is no longer wanted: the term is gone.',
+    meaning: 'The block requested from the producer is no longer needed, because the term has ended.',
     causes: ['leadership was lost meanwhile'],
     todo: ['nothing'],
   },

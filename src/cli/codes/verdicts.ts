@@ -5,17 +5,17 @@ import type { Code } from './code.js';
 export const VERDICTS = {
   OK: { meaning: 'Somebody leads, blocks are committed, every node agrees.', causes: [], todo: ['nothing'] },
   WARN: {
-    meaning: 'It writes, and something needs a hand before the next failure.',
+    meaning: 'The cluster writes, but something needs attention before the next failure.',
     causes: ['see the reason'],
     todo: ['follow the next: line'],
   },
   CRIT: {
-    meaning: 'It is not writing, or an invariant is broken.',
+    meaning: 'The cluster is not writing, or an invariant is broken.',
     causes: ['see the reason'],
     todo: ['follow the next: line'],
   },
   UNKNOWN: {
-    meaning: 'Too few nodes answered to say. Unknown is not "down" and not "empty".',
+    meaning: 'Too few nodes answered to decide. Unknown is not "down" and not "empty".',
     causes: ['nodes or network down', 'a limit too short'],
     todo: ['reach the nodes that did not answer', 'raise --node-timeout'],
   },
@@ -40,12 +40,12 @@ export const VERDICTS = {
     todo: ['seq stepdown', 'see its log'],
   },
   NOT_INITIALISED: {
-    meaning: 'The nodes are empty: this cluster never had its first memory.',
+    meaning: 'The nodes are empty: this cluster has never been initialised.',
     causes: ['seq cluster init was not run', 'all data was lost'],
     todo: ['seq cluster init'],
   },
   ALREADY_INITIALISED: {
-    meaning: 'A cluster has been made already: what looks empty may have lost its memory.',
+    meaning: 'The cluster was already initialised. A node that appears empty may have lost its memory.',
     causes: ['init was run before', 'a store or a peer holds blocks of a cluster whose nodes are empty'],
     todo: ['seq status', 'seq cluster recover --dry-run when the nodes lost their data'],
   },
@@ -65,12 +65,12 @@ export const VERDICTS = {
     todo: ['seq explain WORD for the word it says'],
   },
   NODE_NOT_ADMITTED: {
-    meaning: 'A node is left out until it is admitted again: it may have forgotten something.',
+    meaning: 'A node does not vote until it is admitted again: it may have lost part of its memory.',
     causes: ['it restarted', 'its data is gone', 'it is new'],
     todo: ['nothing while a leader runs', 'seq node admit --on ID'],
   },
   NODE_FOREIGN: {
-    meaning: 'A node says that it belongs to another cluster or bears another id.',
+    meaning: 'A node reports that it belongs to another cluster or has another id.',
     causes: ['a wrong address', 'swapped nodes', 'a server that was made a replica of another node'],
     todo: [
       'seq config show --origin',
@@ -80,8 +80,8 @@ export const VERDICTS = {
   },
   NOT_MEMBER: {
     meaning:
-      'A node was named that the cluster does not have. Who the members are, and how many a quorum is, the nodes ' +
-      'themselves know; no list of addresses changes it.',
+      'A named node is not a member of the cluster. The nodes themselves record the members and the size of a ' +
+      'quorum; no list of addresses changes that.',
     causes: [
       'a list of nodes of another cluster, or from before it was made',
       'a server that was meant to be added: a list alone adds none',
@@ -120,14 +120,14 @@ export const VERDICTS = {
   },
   CLOCK_OFF: {
     meaning:
-      "A clock is more than 2 s off the median of the nodes' clocks: a node's, or that of a sequencer. Block " +
+      "The clock of a node or sequencer is more than 2 s off the median of the nodes' clocks. Block " +
       'times follow the median, so nothing is lost and no key is forgotten early.',
     causes: ['no time synchronisation on that host', 'a clock that was set by hand', 'a paused virtual machine'],
     todo: ['chronyc tracking (on that host)', 'seq doctor'],
   },
   RETENTION_NARROWED: {
     meaning:
-      'The leader keeps fewer blocks on the nodes than it was told to, because their memory runs ' +
+      'The leader keeps fewer blocks on the nodes than configured, because their memory runs ' +
       "short. Nothing is lost: the sequencers' stores have every block.",
     causes: ['maxmemory below the size of the retained blocks', 'other data in the same servers'],
     todo: ['seq doctor', 'raise maxmemory of every node, or lower --retain-blocks or --retain-bytes'],
@@ -152,7 +152,7 @@ export const VERDICTS = {
     ],
   },
   EMPTY: {
-    meaning: 'The node answers and holds none of our keys.',
+    meaning: 'The node answers and holds no keys of seq.',
     causes: ['a new server', 'lost data'],
     todo: ['seq cluster init for a new cluster', 'seq node admit --on ID otherwise'],
   },
@@ -172,12 +172,12 @@ export const VERDICTS = {
     todo: ['make them reachable and run it again'],
   },
   ORPHAN: {
-    meaning: 'An entry where another block is committed. It is superseded and kept as evidence.',
+    meaning: 'An entry at a height at which another block is committed. It is superseded and kept as evidence.',
     causes: ['a leader that did not reach a quorum'],
     todo: ['seq stream orphans'],
   },
   CORRUPT: {
-    meaning: 'An entry whose hash, link or fields do not fit its content.',
+    meaning: 'An entry whose hash, link or fields do not match its content.',
     causes: ['changed by hand', 'damaged memory or file'],
     todo: ['seq stream verify', 'the node goes through re-admission'],
   },
