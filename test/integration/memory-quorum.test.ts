@@ -109,11 +109,15 @@ describe('memory: late copies', () => {
           timestamp: 1,
           data: new Uint8Array(3),
         };
-        const { incarnation: nonce, claimant: owner, epoch, floor, floorHash } = view;
+        const { incarnation: nonce, claimant: owner, epoch, floor, floorHash, config } = view;
         const keepMs = 60_000;
         const rows: [call: NodeCall, reason: string][] = [
-          [{ script: 'begin_admission', owner, epoch, nonce, floor, floorHash, keepMs }, 'STALE_NONCE'],
-          [{ script: 'begin_admission', owner, epoch, nonce: 'late-1', floor, floorHash, keepMs }, 'STALE_NONCE'],
+          [{ script: 'begin_admission', owner, epoch, nonce: 'late-0', floor, floorHash, keepMs }, 'CONFIG_STALE'],
+          [{ script: 'begin_admission', owner, epoch, nonce, floor, floorHash, keepMs, config }, 'STALE_NONCE'],
+          [
+            { script: 'begin_admission', owner, epoch, nonce: 'late-1', floor, floorHash, keepMs, config },
+            'STALE_NONCE',
+          ],
           [
             {
               script: 'begin_admission',
@@ -123,6 +127,7 @@ describe('memory: late copies', () => {
               floor,
               floorHash,
               keepMs,
+              config,
               replaces: former.incarnation,
             },
             'STALE_NONCE',
@@ -136,6 +141,7 @@ describe('memory: late copies', () => {
               floor,
               floorHash,
               keepMs,
+              config,
             },
             'FENCING_ERROR',
           ],
@@ -148,6 +154,7 @@ describe('memory: late copies', () => {
               floor,
               floorHash,
               keepMs,
+              config,
               replaces: nonce,
             },
             'FENCING_ERROR',
