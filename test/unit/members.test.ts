@@ -12,7 +12,7 @@ function term(epoch: number, nextTurn: number): TermState {
     settings: { ids: ['r1', 'r2', 'r3'] },
     epoch,
     nextTurn,
-  } as TermState;
+  } as unknown as TermState;
 }
 
 describe('members: the next configuration', () => {
