@@ -113,6 +113,7 @@ async function halfWritten({ rival = false } = {}): Promise<void> {
     const writer = new ChainWriter(nodes, cluster, '', 'seq-z', 500);
     Object.assign(writer.chain, { height: view.value.head, hash: view.value.headHash });
     writer.epoch = view.value.epoch;
+    writer.config = view.value.config;
     await writer.lead();
     const { height, hash } = writer.chain;
     const block = (text: string) =>

@@ -11,6 +11,8 @@ export class ChainWriter {
   readonly blocks: CommittedBlock[] = [];
   epoch = 0;
   owner: string;
+  /** The configuration that its claims carry. A node refuses a claim with an earlier one, or with none, when it knows one. */
+  config?: string;
 
   constructor(
     readonly nodes: readonly NodePort[],
@@ -37,7 +39,9 @@ export class ChainWriter {
         await node.call({ script: 'promote_leader', owner: this.owner, expectedEpoch, ttlMs: this.ttlMs }, LIMIT_MS),
       );
     this.epoch += 1;
-    for (const node of on) must(await node.call({ script: 'claim', owner: this.owner, epoch: this.epoch }, LIMIT_MS));
+    const config = this.config === undefined ? {} : { config: this.config };
+    for (const node of on)
+      must(await node.call({ script: 'claim', owner: this.owner, epoch: this.epoch, ...config }, LIMIT_MS));
   }
 
   /** Makes the next block and writes it to these nodes. */
