@@ -1,8 +1,11 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../cli/command/base-command.js';
+import { toSeqError } from '../cli/support/failure.js';
 import { countFlag, durationFlag, positiveFlag, sizeFlag } from '../cli/support/flags.js';
+import { Interrupted } from '../cli/support/interrupt.js';
 import type { Result } from '../cli/present/result.js';
 import { runSettings, SEQUENCER_LOG_LEVELS } from '../cli/compose/run-settings.js';
+import type { StopCode } from '../core/events.js';
 
 export default class Run extends SeqCommand {
   static override summary = 'Run a sequencer: follow, promote when the lease is free, lead, step down on SIGTERM';
@@ -109,9 +112,18 @@ export default class Run extends SeqCommand {
       await runSequencer(around, settings, log, this.signal);
       log.close({ code: 'STOPPED', reason: 'asked to stop' });
     } catch (error) {
-      log.close({ code: (error as { code?: string }).code ?? 'BUG', reason: (error as Error).message });
+      log.close(endOf(error));
       throw error;
     }
     return null;
   }
+}
+
+/** The last line of the log: a signal is no error, also while the sequencer starts. */
+function endOf(thrown: unknown): { code: StopCode; reason: string } {
+  const code =
+    thrown instanceof Interrupted
+      ? thrown.signal
+      : toSeqError(thrown, { step: 'running', changed: 'nothing', changedNodes: [], command: 'run' }).code;
+  return { code, reason: thrown instanceof Error ? thrown.message : String(thrown) };
 }

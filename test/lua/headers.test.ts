@@ -55,7 +55,7 @@ describe.each(names)('lua: %s', (name) => {
     for (const [, reason] of text.matchAll(/'refused', '([A-Z_]+)'/g))
       expect(
         parseReply(['refused', reason], () => null).outcome,
-        `${reason} is unknown to src/core/redis/replies.ts (SCRIPT_REASONS): callers would take it for no answer`,
+        `${reason} is not in SCRIPT_REASONS (src/core/protocol/types.ts): callers would take it for no answer`,
       ).toBe('refused');
   });
 

@@ -5,7 +5,7 @@ const mode = process.argv[2];
 const log = await openLog({ id: 'a', ...(mode === 'pretty' ? { pretty: true, colour: false } : {}) });
 if (mode === 'many') {
   for (let at = 0; at < 5000; at += 1) log.line('info', `line ${at}`);
-  log.close({ code: 'FENCED', reason: 'by r1' });
+  log.close({ code: 'STORE_FAILED', reason: 'by r1' });
   process.exit(3);
 } else if (mode === 'pretty') {
   log.event({ type: 'role', from: 'follower', to: 'leader', epoch: 4, reason: 'won' });
@@ -16,7 +16,7 @@ if (mode === 'many') {
   process.stdin
     .once('end', () => {
       for (let at = 0; at < 100; at += 1) log.line('info', 'x'.repeat(1000));
-      log.close({ code: 'OK', reason: 'r' });
+      log.close({ code: 'STOPPED', reason: 'r' });
       process.exit(log.lost > 0 ? 9 : 1);
     })
     .resume();

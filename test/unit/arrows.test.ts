@@ -45,7 +45,8 @@ const ARROWS: Record<string, string> = {
   'core/dialect-fuel': 'core core/nodes core/protocol core/view',
 
   // The command line. Only compose joins the engine to redis, disk and HTTP; support and config know neither.
-  'cli/codes': 'core core/protocol',
+  // It names the type of every code, so that a code without an entry does not compile.
+  'cli/codes': 'core core/dialect-fuel core/protocol core/view',
   'cli/support': 'cli/present core core/log core/nodes core/protocol',
   'cli/config': 'cli/support core',
   'cli/present':

@@ -25,7 +25,7 @@ async function memoryLog(options: Partial<LogOptions> = {}) {
   });
   return { log, lines, clock };
 }
-const failed = (reason: string): SeqEvent => ({ type: 'promotion-failed', code: 'LOCK_HELD', reason });
+const failed = (reason: string): SeqEvent => ({ type: 'promotion-failed', code: 'PROMOTION_LOST', reason });
 
 describe('log', () => {
   test.each<[SeqEvent, string, string]>([
@@ -79,7 +79,7 @@ describe('log', () => {
         level: 'info',
         repeated: 27,
         event: 'promotion-failed',
-        code: 'LOCK_HELD',
+        code: 'PROMOTION_LOST',
         id: 'seq-a',
       });
     },
@@ -123,17 +123,17 @@ describe('log', () => {
     log.event(failed('held'));
     log.event(failed('held'));
     log.close({ code: 'SIGTERM', reason: 'asked to stop' });
-    log.close({ code: 'OTHER', reason: 'again' });
+    log.close({ code: 'BUG', reason: 'again' });
     expect(lines.map((line) => line['message'])).toEqual([
       'promotion failed: held',
       'promotion failed: held (repeated 1 time)',
       'stopped: asked to stop (SIGTERM)',
     ]);
     const other = await memoryLog();
-    other.log.event({ type: 'stopped', code: 'FENCED', reason: 'r' });
-    other.log.close({ code: 'FENCED', reason: 'r' });
+    other.log.event({ type: 'stopped', code: 'STORE_FAILED', reason: 'r' });
+    other.log.close({ code: 'STORE_FAILED', reason: 'r' });
     expect(other.lines).toHaveLength(1);
-    expect(other.lines[0]).toMatchObject({ level: 'fatal', code: 'FENCED', reason: 'r' });
+    expect(other.lines[0]).toMatchObject({ level: 'fatal', code: 'STORE_FAILED', reason: 'r' });
   });
 
   test('log: secrets in URLs, headers, fields, messages and errors → masked', async () => {
@@ -201,7 +201,7 @@ describe('log', () => {
       .split('\n')
       .map((line) => JSON.parse(line));
     expect([err, code, lines.length]).toEqual(['', 3, 5001]);
-    expect(lines.at(-1)).toMatchObject({ level: 'fatal', code: 'FENCED', reason: 'by r1' });
+    expect(lines.at(-1)).toMatchObject({ level: 'fatal', code: 'STORE_FAILED', reason: 'by r1' });
   });
 
   test('log: readable lines when asked for, last one included', async () => {

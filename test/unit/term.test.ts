@@ -357,8 +357,8 @@ const TABLE: [situation: string, run: () => Scene, outcome: string][] = [
   ],
   [
     'stepdown with nothing in flight',
-    () => new Scene().leading().send({ type: 'stepdown', code: 'ASKED', reason: 'r' } as never),
-    'ended(ASKED)',
+    () => new Scene().leading().send({ type: 'stepdown', code: 'REQUESTED', reason: 'r' } as never),
+    'ended(REQUESTED)',
   ],
   [
     'stepdown with a block in flight → waits for it',
@@ -366,7 +366,7 @@ const TABLE: [situation: string, run: () => Scene, outcome: string][] = [
       new Scene()
         .leading()
         .send({ type: 'proposal', block: block(1) } as never)
-        .send({ type: 'stepdown', code: 'ASKED', reason: 'r' } as never),
+        .send({ type: 'stepdown', code: 'REQUESTED', reason: 'r' } as never),
     '',
   ],
   [
@@ -375,10 +375,10 @@ const TABLE: [situation: string, run: () => Scene, outcome: string][] = [
       new Scene()
         .leading()
         .send({ type: 'proposal', block: block(1) } as never)
-        .send({ type: 'stepdown', code: 'ASKED', reason: 'r' } as never)
+        .send({ type: 'stepdown', code: 'REQUESTED', reason: 'r' } as never)
         .answer(0, yes({ head: 1 }))
         .answer(1, yes({ head: 1 })),
-    'committed(a1) ended(ASKED)',
+    'committed(a1) ended(REQUESTED)',
   ],
   [
     '… not in time → ended without it',
@@ -386,9 +386,9 @@ const TABLE: [situation: string, run: () => Scene, outcome: string][] = [
       new Scene()
         .leading()
         .send({ type: 'proposal', block: block(1) } as never)
-        .send({ type: 'stepdown', code: 'ASKED', reason: 'r' } as never)
+        .send({ type: 'stepdown', code: 'REQUESTED', reason: 'r' } as never)
         .tick(200),
-    'ended(ASKED)',
+    'ended(REQUESTED)',
   ],
   [
     'CONFLICT → alarm, never asked again',

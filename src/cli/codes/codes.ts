@@ -1,6 +1,12 @@
 // The catalogue of `seq explain`: every error code, refusal word, reason code and verdict. The compiler compares it
-// with the list of error codes (core/error-codes.ts). A test compares it with the other codes in the sources.
+// with the lists of codes: errors (core/error-codes.ts), alarms, ends of terms, verdicts. A test compares it with the
+// codes that only the sources name.
+import type { FindingCode } from '../../core/dialect-fuel/probe.js';
+import type { ViolationCode } from '../../core/dialect-fuel/verify.js';
 import type { ErrorCode } from '../../core/error-codes.js';
+import type { AlarmCode } from '../../core/events.js';
+import type { TermEndCode } from '../../core/protocol/term-codes.js';
+import type { ReasonCode } from '../../core/view/cluster-view.js';
 import type { Code } from './code.js';
 import { DATA } from './data.js';
 import { FUEL, FUEL_MESSAGES } from './fuel.js';
@@ -24,9 +30,9 @@ const GROUPS: [CodeKind, Record<string, Code>][] = [
   ['fuel', FUEL],
 ];
 
-/** Does not compile while an error code has no entry. */
+/** Does not compile while one of these codes has no entry. */
 void ({ ...REFUSALS, ...VERDICTS, ...TERMS, ...SHELL, ...DATA, ...LAB, ...OPERATOR, ...FUEL } satisfies Record<
-  ErrorCode,
+  ErrorCode | AlarmCode | TermEndCode | ReasonCode | FindingCode | ViolationCode,
   Code
 >);
 

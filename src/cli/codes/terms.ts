@@ -1,4 +1,6 @@
 // Why a promotion failed, a term ended or a process stopped: the codes in logs, history and status.
+import type { AlarmCode } from '../../core/events.js';
+import type { TermEndCode } from '../../core/protocol/term-codes.js';
 import type { Code } from './code.js';
 
 export const TERMS = {
@@ -134,9 +136,29 @@ export const TERMS = {
     causes: ['another sequencer was faster', 'nodes silent'],
     todo: ['nothing: it is a follower again', 'seq history'],
   },
+  CATCH_UP_FAILED: {
+    meaning: "A sequencer could not fetch the blocks that its store lacks from another sequencer's feed.",
+    causes: ['the other sequencer stopped', 'a slow or broken connection'],
+    todo: ['nothing if it happens once: it tries again', 'seq status -o wide', 'check the addresses given with --peer'],
+  },
+  SIGTERM: {
+    meaning: 'The process got the signal SIGTERM: it stepped down, released its locks and ended.',
+    causes: ['systemctl stop, kill, a container that stops'],
+    todo: ['nothing'],
+  },
+  SIGINT: {
+    meaning: 'The process got the signal SIGINT: it stepped down, released its locks and ended.',
+    causes: ['Ctrl-C'],
+    todo: ['nothing'],
+  },
+  SIGHUP: {
+    meaning: 'The process got the signal SIGHUP: it stepped down, released its locks and ended.',
+    causes: ['its terminal was closed'],
+    todo: ['start it under a service manager, or with nohup'],
+  },
   STOPPED: {
     meaning: 'The sequencer was stopped and released its locks.',
-    causes: ['SIGTERM or Ctrl-C'],
+    causes: ['the program that runs the sequencer ended it'],
     todo: ['nothing'],
   },
   REQUESTED: {
@@ -154,4 +176,4 @@ export const TERMS = {
     causes: ['leadership was lost meanwhile'],
     todo: ['nothing'],
   },
-} satisfies Record<string, Code>;
+} satisfies Partial<Record<TermEndCode | AlarmCode, Code>>;

@@ -7,13 +7,14 @@ import { keepWarm } from '../../core/sequencer/warmup/warmup.js';
 import { Sequencer, type SequencerOptions } from '../../core/sequencer/sequencer.js';
 import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 import { EXIT, SeqError } from '../../core/errors.js';
-import type { SeqEvent } from '../../core/events.js';
+import type { SeqEvent, StopCode } from '../../core/events.js';
 import { openLog, type SeqLog } from '../../core/log/log.js';
 import type { ChainStore, Producer } from '../../core/ports.js';
 import { batchProducer, largestItem } from '../../core/produce/batch.js';
 import { startHttpServer, type HttpServer } from '../../core/serve/server.js';
 import { openStore } from '../../core/store/lmdb-store.js';
 import { watchDisk } from '../support/disk-room.js';
+import { Interrupted } from '../support/interrupt.js';
 import type { Cluster } from './open-cluster.js';
 import { nodeListDigest, waitForCluster } from './run-preflight.js';
 import type { RunSettings } from './run-settings.js';
@@ -200,9 +201,8 @@ function unexpected(closers: (() => void)[]): Promise<SeqError> {
   });
 }
 
-function stopCode(signal: AbortSignal): string {
-  const reason: unknown = signal.reason;
-  return reason && typeof reason === 'object' && 'signal' in reason ? String(reason.signal) : 'STOPPED';
+function stopCode(signal: AbortSignal): StopCode {
+  return signal.reason instanceof Interrupted ? signal.reason.signal : 'STOPPED';
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -3,8 +3,17 @@
 // head are normal. Pure.
 import type { FuelVerdict } from './classify.js';
 
+export type ConcernCode =
+  | 'DUPLICATE'
+  | 'INDEX_MISMATCH'
+  | 'REPAIRABLE'
+  | 'SHADOWED'
+  | 'UNDETERMINED'
+  | 'UNWINNABLE_CONFLICT'
+  | 'WINNABLE_CONFLICT';
+
 export interface Concern {
-  code: string;
+  code: ConcernCode;
   verdict: 'WARN' | 'CRIT' | 'UNKNOWN';
 }
 

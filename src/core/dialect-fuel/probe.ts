@@ -4,9 +4,9 @@
 import { bounded } from '../nodes/ask-all.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock } from '../ports.js';
-import type { NodeReply } from '../protocol/types.js';
+import type { NodeReply, RefusalReason } from '../protocol/types.js';
 import type { FuelVerdict } from './classify.js';
-import { concernsOf } from './concern.js';
+import { concernsOf, type ConcernCode } from './concern.js';
 import { describeFuel } from './describe.js';
 import { gatherNewest, type HeightPicture } from './gather.js';
 import type { FuelHeight, FuelProbeResult, FuelPort } from './types.js';
@@ -50,7 +50,7 @@ export interface FuelNodeRow {
   /** Heights below the newest committed height. Holes do not count. */
   lag: number | null;
   rttMs: number | null;
-  error: { code: string; message: string } | null;
+  error: { code: RefusalReason | 'NO_ANSWER'; message: string } | null;
   note: string;
   /** The topic of `note`. */
   noteCode: 'OK' | 'NODE_DOWN' | 'NODE_REFUSED' | 'EMPTY' | 'WRONG_KEY' | 'NODE_LAGGING' | 'NODE_UNLEASED';
@@ -58,9 +58,12 @@ export interface FuelNodeRow {
   redisVersion: string;
 }
 
+export type FindingCode =
+  FuelNodeRow['noteCode'] | ConcernCode | 'NO_QUORUM' | 'NO_SUCH_KEYS' | 'NO_LEADER' | 'LEADER_UNKNOWN';
+
 interface FuelFinding {
   verdict: 'WARN' | 'CRIT' | 'UNKNOWN';
-  code: string;
+  code: FindingCode;
   reason: string;
   nodes: string[];
   next: string[];
@@ -366,7 +369,13 @@ function findingsOf(
   const silent = nodes.filter((row) => row.state === 'DOWN' || row.state === 'REFUSED');
   const reach = silent.map((row) => `redis-cli -u ${row.url} ping`);
   const found: FuelFinding[] = [];
-  const add = (verdict: FuelFinding['verdict'], code: string, reason: string, ids: string[], next: string[]): void => {
+  const add = (
+    verdict: FuelFinding['verdict'],
+    code: FindingCode,
+    reason: string,
+    ids: string[],
+    next: string[],
+  ): void => {
     found.push({ verdict, code, reason, nodes: ids, next });
   };
   if (answered < quorum) {

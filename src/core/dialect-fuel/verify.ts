@@ -1,17 +1,20 @@
 // Lists everything in the streams of the fuel dialect that its own scripts would not leave behind, or that may confuse
 // a reader, each with its witness (docs/FUEL.md). What is normal there is counted and not listed. What could not be
 // read counts as not verified.
+import type { ConcernCode } from './concern.js';
 import { FuelSummary, openFuelMatrix, type MatrixWish } from './matrix.js';
 import type { FuelProbe, FuelOptions } from './probe.js';
 import type { FuelHeight } from './types.js';
 
 const MOST_VIOLATIONS = 1000;
 
+export type ViolationCode = ConcernCode | 'WRONG_KEY' | 'UNREADABLE_ENTRY' | 'UNREADABLE_FIELD' | 'EPOCH_ABOVE_COUNTER';
+
 interface FuelViolation {
   /** '' when the finding concerns several nodes. */
   node: string;
   height: FuelHeight | null;
-  code: string;
+  code: ViolationCode;
   witness: string;
 }
 

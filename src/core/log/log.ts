@@ -3,7 +3,7 @@
 // secrets are masked (redact.ts). The last line says why the process ended, with a code. A log reader that goes away
 // never ends the sequencer: unwritten lines are counted as lost.
 import pino, { type DestinationStream, type Logger } from 'pino';
-import type { SeqEvent } from '../events.js';
+import type { SeqEvent, StopCode } from '../events.js';
 import { Collapser } from './collapse.js';
 import { lineOf, type Level, type LogLine } from './lines.js';
 import { redactor } from './redact.js';
@@ -34,7 +34,7 @@ export interface SeqLog {
   /** `same`: repeats under this name are collapsed. */
   line(level: Level, message: string, fields?: Record<string, unknown>, same?: string): void;
   /** Writes the collapsed lines, then why the process ends, unless the last line said so already. Idempotent. */
-  close(end: { code: string; reason: string }): void;
+  close(end: { code: StopCode; reason: string }): void;
   /** Lines that could not be written. */
   readonly lost: number;
 }

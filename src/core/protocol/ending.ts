@@ -3,9 +3,10 @@
 import { changeStanding, type NodeIndex, type Standing } from './node-progress.js';
 import { compareVersions, parseConfiguration, versionText } from './configuration.js';
 import type { Refused } from './types.js';
+import type { TermEndCode } from './term-codes.js';
 import type { StepContext } from './term-state.js';
 
-export function end(context: StepContext, code: string, reason: string): void {
+export function end(context: StepContext, code: TermEndCode, reason: string): void {
   const { state, out } = context;
   if (state.phase === 'ended') return;
   state.phase = 'ended';

@@ -40,6 +40,7 @@ import { nextToSettle, startBlock } from './adoption.js';
 import { weightOf } from './fill-pace.js';
 import { fencedOut } from './quorum.js';
 import { refusalText } from './refusals.js';
+import type { TermAlarmCode } from './term-codes.js';
 import type { Inflight, LocalChain, StepContext, TermEvent, TermState } from './term-state.js';
 import {
   MAX_EPOCH_LEAP,
@@ -390,7 +391,7 @@ function lost(context: StepContext, node: NodeIndex, why: string): void {
   retryAtOnce(progress, now); // probed at once, then every regainMs
 }
 
-function quarantine(context: StepContext, node: NodeIndex, code: string, why: string): void {
+function quarantine(context: StepContext, node: NodeIndex, code: TermAlarmCode, why: string): void {
   const { out } = context;
   out.push({ type: 'alarm', code, node, reason: why });
   setStanding(context, node, 'quarantined', `${code}: ${why}`);

@@ -3,6 +3,7 @@
 // 6).
 import { memberOf, type Configuration } from './configuration.js';
 import { newProgress, type NodeIndex, type NodeProgress, type Standing } from './node-progress.js';
+import type { StepdownCode, TermAlarmCode, TermEnd } from './term-codes.js';
 import type {
   Block,
   EntriesRead,
@@ -126,7 +127,7 @@ export interface TermState {
   fresh: number;
   /** The next block waits for an admission until this time; null = nothing waits. */
   gateUntil: number | null;
-  stopping: { code: string; reason: string; by: number } | null;
+  stopping: { code: StepdownCode; reason: string; by: number } | null;
   /**
    * The nodes and memories that this term counts. Every claim carries it. Claims with the id `configurationFrom` or a
    * later one carry its present version.
@@ -137,15 +138,6 @@ export interface TermState {
   nextTurn: number;
   nextId: number;
   ended: TermEnd | null;
-}
-
-export interface TermEnd {
-  /**
-   * A stable code: PROMOTION_LOST, CLAIM_LOST, CHOICE_OVERTAKEN, CHAIN_MISMATCH, BEHIND, FENCED, LEASE_EXPIRED, RENEW,
-   * RECONFIGURED, or the stepdown's own code.
-   */
-  code: string;
-  reason: string;
 }
 
 export type TermEvent =
@@ -169,7 +161,7 @@ export type TermEvent =
   | { type: 'proposal'; now: number; block: Block }
   /** On a node with this incarnation, entries do not match their hashes. */
   | { type: 'damaged'; now: number; node: NodeIndex; incarnation: string; why: string }
-  | { type: 'stepdown'; now: number; code: string; reason: string }
+  | { type: 'stepdown'; now: number; code: StepdownCode; reason: string }
   /** An operator asked for a repair: probe this node at once, even if this term gave it up. */
   | { type: 'fix'; now: number; node: NodeIndex }
   /**
@@ -197,7 +189,7 @@ export type Effect =
   | { type: 'committed'; block: Block; epoch: Epoch; startedAt: number; copies: number }
   | { type: 'request'; request: LeaderRequest }
   | { type: 'node'; node: NodeIndex; standing: Standing; why: string }
-  | { type: 'alarm'; code: string; reason: string; node?: NodeIndex; height?: Height }
+  | { type: 'alarm'; code: TermAlarmCode; reason: string; node?: NodeIndex; height?: Height }
   | { type: 'ended'; end: TermEnd };
 
 /**

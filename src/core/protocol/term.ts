@@ -19,6 +19,7 @@ import {
 import { onClaimed, onPromoted, startPromotion, stragglersWaitedFor } from './promotion.js';
 import { end, setStanding } from './ending.js';
 import { adoptConfiguration, nextConfiguration } from './members.js';
+import type { StepdownCode } from './term-codes.js';
 import type { Effect, LocalChain, StepContext, TermEvent, TermState } from './term-state.js';
 import type { NodeReply, NodeView, HeadFacts, LeaderRequest } from './types.js';
 
@@ -192,7 +193,7 @@ function replaceNode(context: StepContext, node: NodeIndex, url: string): void {
   openGate(context);
 }
 
-function stepdown(context: StepContext, code: string, reason: string): void {
+function stepdown(context: StepContext, code: StepdownCode, reason: string): void {
   const { state, now } = context;
   // A block in flight gets two node timeouts to finish, so that its submitters get an answer instead of "unknown".
   const by = state.inflight ? now + 2 * state.settings.nodeTimeoutMs : now;

@@ -225,41 +225,46 @@ export interface CallResult {
   audit: Record<string, never>;
 }
 
-/**
- * Why a node refused. The words up to WRONG_TYPE come from our scripts, and `SCRIPT_REASONS` in redis/replies.ts lists
- * them again. The others come from Redis itself. In both cases nothing was executed.
- */
-export type RefusalReason =
-  | 'LOCK_HELD'
-  | 'HELD'
-  | 'HANDOVER'
-  | 'EPOCH_MOVED'
-  | 'FENCING_ERROR'
-  | 'HEIGHT_EXISTS'
-  | 'GAP'
-  | 'PARENT_MISMATCH'
-  | 'TRIMMED'
-  | 'CONFLICT'
-  | 'NOT_BEHIND'
-  | 'WOULD_DEPOSE'
-  | 'NOT_ADMITTED'
-  | 'WRONG_CLUSTER'
-  | 'NOT_READY'
-  | 'STALE_NONCE'
-  | 'EXPECTATION'
-  | 'NOT_PRISTINE'
-  | 'CONFIG_STALE'
-  | 'NOT_MEMBER'
-  | 'BAD_ARGUMENT'
-  | 'WRONG_TYPE'
-  | 'LOADING'
-  | 'BUSY'
-  | 'READONLY'
-  | 'NOREPLICAS'
-  | 'MISCONF'
-  | 'OOM'
-  | 'NOPERM'
-  | 'NOAUTH';
+/** Why one of our scripts refused. */
+export const SCRIPT_REASONS = [
+  'LOCK_HELD',
+  'HELD',
+  'HANDOVER',
+  'EPOCH_MOVED',
+  'FENCING_ERROR',
+  'HEIGHT_EXISTS',
+  'GAP',
+  'PARENT_MISMATCH',
+  'TRIMMED',
+  'CONFLICT',
+  'NOT_BEHIND',
+  'WOULD_DEPOSE',
+  'NOT_ADMITTED',
+  'WRONG_CLUSTER',
+  'NOT_READY',
+  'STALE_NONCE',
+  'EXPECTATION',
+  'NOT_PRISTINE',
+  'CONFIG_STALE',
+  'NOT_MEMBER',
+  'BAD_ARGUMENT',
+  'WRONG_TYPE',
+] as const;
+
+/** Why Redis itself refused. */
+export const SERVER_REASONS = [
+  'LOADING',
+  'BUSY',
+  'READONLY',
+  'NOREPLICAS',
+  'MISCONF',
+  'OOM',
+  'NOPERM',
+  'NOAUTH',
+] as const;
+
+/** Why a node refused. In both cases nothing was executed. */
+export type RefusalReason = (typeof SCRIPT_REASONS)[number] | (typeof SERVER_REASONS)[number];
 
 /** The details of a refusal. Which fields are set depends on the reason: see the file headers in lua/. */
 export interface RefusalDetail {

@@ -1,43 +1,22 @@
 // Turns raw answers of a server into the three values of docs/PROTOCOL.md section 1. A refusal proves that nothing was
 // executed. An answer that cannot be read is unknown, with an alarm. It never counts as "no" or "empty".
 import { InvariantError } from '../errors.js';
-import type { NodeReply, RefusalDetail, RefusalReason, Refused, Unknown } from '../protocol/types.js';
+import {
+  SCRIPT_REASONS,
+  SERVER_REASONS,
+  type NodeReply,
+  type RefusalDetail,
+  type RefusalReason,
+  type Refused,
+  type Unknown,
+} from '../protocol/types.js';
 
-/** The refusals of our scripts. */
-const SCRIPT_REASONS: ReadonlySet<string> = new Set<RefusalReason>([
-  'LOCK_HELD',
-  'HELD',
-  'HANDOVER',
-  'EPOCH_MOVED',
-  'FENCING_ERROR',
-  'HEIGHT_EXISTS',
-  'GAP',
-  'PARENT_MISMATCH',
-  'TRIMMED',
-  'CONFLICT',
-  'NOT_BEHIND',
-  'WOULD_DEPOSE',
-  'NOT_ADMITTED',
-  'WRONG_CLUSTER',
-  'NOT_READY',
-  'STALE_NONCE',
-  'EXPECTATION',
-  'NOT_PRISTINE',
-  'CONFIG_STALE',
-  'NOT_MEMBER',
-  'BAD_ARGUMENT',
-  'WRONG_TYPE',
-]);
-/** Errors of Redis that prove that nothing was executed. NOSCRIPT is handled where calls are sent. */
-const SERVER_REASONS: ReadonlyMap<string, RefusalReason> = new Map([
-  ['LOADING', 'LOADING'],
-  ['BUSY', 'BUSY'],
-  ['READONLY', 'READONLY'],
-  ['NOREPLICAS', 'NOREPLICAS'],
-  ['MISCONF', 'MISCONF'],
-  ['OOM', 'OOM'],
-  ['NOPERM', 'NOPERM'],
-  ['NOAUTH', 'NOAUTH'],
+const scriptReasons: ReadonlySet<string> = new Set(SCRIPT_REASONS);
+/**
+ * Errors of Redis that prove that nothing was executed, by their first word. NOSCRIPT is handled where calls are sent.
+ */
+const serverReasons: ReadonlyMap<string, RefusalReason> = new Map<string, RefusalReason>([
+  ...SERVER_REASONS.map((reason) => [reason, reason] as const),
   ['WRONGPASS', 'NOAUTH'],
 ]);
 /**
@@ -151,7 +130,7 @@ export function parseReply<T>(raw: unknown, parse: (values: unknown[]) => T): No
     if (word === 'accepted') return { outcome: 'accepted', incarnation: text(parts[1]), value: parse(parts.slice(2)) };
     if (word !== 'refused') throw new UnreadableReply(`it starts with '${word.slice(0, 40)}'`);
     const reason = text(parts[1]);
-    if (!SCRIPT_REASONS.has(reason)) throw new UnreadableReply(`it was refused with '${reason.slice(0, 40)}'`);
+    if (!scriptReasons.has(reason)) throw new UnreadableReply(`it was refused with '${reason.slice(0, 40)}'`);
     return { outcome: 'refused', reason: reason as RefusalReason, detail: detailOf(parts.slice(2)) };
   });
 }
@@ -159,7 +138,7 @@ export function parseReply<T>(raw: unknown, parse: (values: unknown[]) => T): No
 /** An error reply of Redis. The server has answered, so the connection is fine. */
 export function parseErrorReply(message: string): Refused | Unknown {
   const word = DENIED_IN_SCRIPT.test(message) ? 'NOPERM' : (/^[A-Z]+/.exec(message)?.[0] ?? '');
-  const reason = SERVER_REASONS.get(word);
+  const reason = serverReasons.get(word);
   // The server's sentence may quote arguments. Keep one line of bounded length.
   const sentence = message.split('\n', 1)[0]?.slice(0, 200) ?? '';
   if (reason !== undefined) return { outcome: 'refused', reason, detail: { message: sentence } };

@@ -6,10 +6,12 @@ import { genesisHash } from '../chain/block.js';
 import { itemCountOf } from '../chain/items.js';
 import { quorumOf } from '../config.js';
 import type { SeqError } from '../errors.js';
+import type { StopCode } from '../events.js';
 import { familyOf } from '../generation.js';
 import { pause } from '../nodes/pause.js';
 import type { CommittedBlock, Item, SequencerApi, SequencerStatus, SubmitOutcome } from '../ports.js';
 import type { LedgerAnomaly } from '../protocol/ledger.js';
+import { stepdownCode } from '../protocol/term-codes.js';
 import type { Block, Epoch, Height } from '../protocol/types.js';
 import { ClockWatch } from './clock-watch.js';
 import { ChainTime, timesOf, type HeardTime } from './lead/chain-time.js';
@@ -229,11 +231,11 @@ export class Sequencer implements SequencerApi {
   }
 
   /** Steps down (releasing, to `to` if named), answers what waits, and closes nothing that it was given. */
-  async stop(code: string, reason: string): Promise<void> {
+  async stop(code: StopCode, reason: string): Promise<void> {
     this.stopping ??= (async () => {
       const { inbox, emit } = this.options;
       // This comes first: the successor waits only for the release.
-      this.leadership.driver?.stepdown(code, reason);
+      this.leadership.driver?.stepdown(stepdownCode(code, 'BUG'), reason);
       this.setRole('stopping', reason);
       inbox.stop(reason);
       this.ended.abort();

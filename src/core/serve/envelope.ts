@@ -1,11 +1,12 @@
 // Errors of the HTTP interface: one JSON shape, and one status for each kind of failure. `retryable` means that the
 // same request may be sent again: true only when nothing was accepted, or when its key makes that safe.
 import type { SubmitOutcome } from '../ports.js';
+import type { ErrorCode } from '../error-codes.js';
 import { EXIT, SeqError } from '../errors.js';
 
 export interface HttpFailure {
   status: number;
-  code: string;
+  code: ErrorCode;
   message: string;
   why: string;
   next: string[];
@@ -29,7 +30,7 @@ export function envelope(failure: HttpFailure): { error: Record<string, unknown>
 }
 
 /** Retry-After counts whole seconds, and at least 1. */
-export function retryAfter(failure: HttpFailure): string | undefined {
+export function retryAfter(failure: Pick<HttpFailure, 'status' | 'retryAfterMs'>): string | undefined {
   if (failure.status !== 503 && failure.retryAfterMs === undefined) return undefined;
   return String(Math.max(1, Math.ceil((failure.retryAfterMs ?? 1000) / 1000)));
 }
@@ -51,7 +52,7 @@ export function malformed(
   });
 }
 
-export function unavailable(code: string, message: string, why: string, retryAfterMs = 1000): HttpError {
+export function unavailable(code: ErrorCode, message: string, why: string, retryAfterMs = 1000): HttpError {
   return new HttpError({
     status: 503,
     code,
@@ -78,7 +79,7 @@ export function outcomeUnknown(why: string, keyed: boolean): HttpFailure {
 
 const REFUSED: Record<
   Extract<SubmitOutcome, { outcome: 'refused' }>['reason'],
-  { status: number; code: string; message: string; retryable: boolean; next: string }
+  { status: number; code: ErrorCode; message: string; retryable: boolean; next: string }
 > = {
   'not-leader': {
     status: 503,

@@ -136,7 +136,7 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
 }
 
 function health(reply: FastifyReply, good: boolean, body: object): FastifyReply {
-  if (!good) reply.header('retry-after', retryAfter(unavailable('', '', '').failure) ?? '1');
+  if (!good) reply.header('retry-after', retryAfter({ status: 503 }) ?? '1');
   return reply
     .code(good ? 200 : 503)
     .header('cache-control', 'no-store')

@@ -4,6 +4,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { ErrorCode } from '../error-codes.js';
 import type { SeqEvent } from '../events.js';
 import type { SequencerApi } from '../ports.js';
 import { envelope, failureFrom, HttpError, retryAfter } from './envelope.js';
@@ -128,7 +129,7 @@ function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance 
     },
     clientErrorHandler(error: Error & { code?: string }, socket: import('node:stream').Duplex) {
       if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-      const [status, code] =
+      const [status, code]: readonly [string, ErrorCode] =
         error.code === 'HPE_HEADER_OVERFLOW'
           ? ['431 Request Header Fields Too Large', 'HEADERS_TOO_LARGE']
           : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
@@ -137,7 +138,7 @@ function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance 
       const body = JSON.stringify(
         envelope({
           status: 0,
-          code: code!,
+          code,
           message: 'the request could not be read',
           why: error.message,
           next: [],

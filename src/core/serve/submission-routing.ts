@@ -2,6 +2,7 @@
 // submission waits for the next leader, as long as a lease and a takeover last. A submission that certainly was not
 // accepted is offered again. A submission that may have been accepted is offered again only when all its items have
 // keys, because the next leader recognises keys. Otherwise its outcome is unknown (I10).
+import type { ErrorCode } from '../error-codes.js';
 import type { Item, SequencerApi, SequencerStatus, SubmitOutcome } from '../ports.js';
 import type { HttpAnswer } from '../http-call.js';
 import { failureOf, HttpError, outcomeUnknown, unavailable, type HttpFailure } from './envelope.js';
@@ -43,7 +44,7 @@ export type RoutedSubmission =
 type Taker = { name: string; leader: { id: string; url: string } | null };
 
 /** A 503 with one of these codes says that no item was accepted. */
-const NOT_TAKEN = ['NOT_LEADER', 'NO_LEADER', 'STOPPING'];
+const NOT_TAKEN: readonly ErrorCode[] = ['NOT_LEADER', 'NO_LEADER', 'STOPPING'];
 /** A leader that did not accept is asked again after this time, as long as it is seen to lead. */
 const SAME_AGAIN_MS = 500;
 /** How long a stopping process waits to see the next leader. */
@@ -263,6 +264,7 @@ function notTaken(answer: Extract<HttpAnswer, { outcome: 'answered' }>): HttpErr
   } catch {
     return undefined;
   }
-  if (typeof said?.code !== 'string' || !NOT_TAKEN.includes(said.code)) return undefined;
-  return unavailable(said.code, String(said.message), String(said.why), 500);
+  const code = NOT_TAKEN.find((one) => one === said?.code);
+  if (said == null || code === undefined) return undefined;
+  return unavailable(code, String(said.message), String(said.why), 500);
 }

@@ -195,17 +195,19 @@ function rowOf(
   };
 }
 
+type MatrixCode = 'OK' | 'NODE_DOWN' | 'UNDER_REPLICATED' | Uppercase<MatrixRow['class']>;
+
 export interface MatrixVerdict {
   verdict: 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN';
   reason: string;
-  reasonCode: string;
+  reasonCode: MatrixCode | 'EMPTY';
   next: string[];
 }
 
 /** Collects the summary of the rows while they pass. */
 export class MatrixSummary {
   readonly classes: Record<string, number> = {};
-  private worst: { rank: number; row: MatrixRow; code: string } | null = null;
+  private worst: { rank: number; row: MatrixRow; code: MatrixCode } | null = null;
   rows = 0;
 
   add(row: MatrixRow): void {
@@ -239,7 +241,7 @@ export class MatrixSummary {
   }
 }
 
-function rankOf(row: MatrixRow): [number, string] {
+function rankOf(row: MatrixRow): [number, MatrixCode] {
   switch (row.class) {
     case 'conflict':
       return [6, 'CONFLICT'];

@@ -9,6 +9,7 @@ import type {
   NodeReply,
   NodeView,
   Owner,
+  RefusalReason,
   Step,
 } from '../protocol/types.js';
 import type { SequencerRow } from './presence.js';
@@ -89,7 +90,7 @@ interface NodeError {
   step: Step | null;
   limitMs: number | null;
   /** The word of a refusal, e.g. NOAUTH. For a timeout, the cause is in the sentence. */
-  code: string;
+  code: RefusalReason | 'NO_ANSWER';
   message: string;
 }
 

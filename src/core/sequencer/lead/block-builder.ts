@@ -4,6 +4,7 @@
 import { makeBlock } from '../../chain/block.js';
 import { SeqError } from '../../errors.js';
 import type { Clock, Producer } from '../../ports.js';
+import { stepdownCode } from '../../protocol/term-codes.js';
 import type { Block, Hash, Height } from '../../protocol/types.js';
 import type { Inbox } from './inbox.js';
 import type { TermDriver } from './term-driver.js';
@@ -169,7 +170,7 @@ export class BlockBuilder {
       if (this.wanted === wanted) {
         this.wanted = null;
         const why = error instanceof Error ? error.message : String(error);
-        wanted.driver.stepdown(error instanceof SeqError ? error.code : 'PRODUCER_FAILED', why);
+        wanted.driver.stepdown(stepdownCode(error instanceof SeqError ? error.code : '', 'PRODUCER_FAILED'), why);
       }
     } finally {
       this.making = false;

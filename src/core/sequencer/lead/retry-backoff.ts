@@ -2,7 +2,7 @@
 // raises epochs, and takes locks from sequencers that might succeed. So the next attempt waits, and the wait is
 // reported. A cause that passes by itself (a lost race, a node that is back) does not count. A cause that needs an
 // operator, or data that is missing, counts.
-import type { TermEnd } from '../../protocol/term-state.js';
+import type { TermEnd, TermEndCode } from '../../protocol/term-codes.js';
 
 export interface RetryBackoffOptions {
   firstMs: number;
@@ -10,12 +10,17 @@ export interface RetryBackoffOptions {
 }
 
 /** Ends that the next attempt will meet again unless something outside changes. */
-const LASTING: ReadonlySet<string> = new Set(['DAMAGED_HEADS', 'PRODUCER_FAILED', 'STORE_HOLE', 'BAD_PROPOSAL']);
+const LASTING: ReadonlySet<TermEndCode> = new Set<TermEndCode>([
+  'DAMAGED_HEADS',
+  'PRODUCER_FAILED',
+  'STORE_HOLE',
+  'BAD_PROPOSAL',
+]);
 /** This many equal ends in a row start the back-off. */
 const PATTERN = 3;
 
 export class RetryBackoff {
-  private code = '';
+  private code: TermEndCode | null = null;
   private reason = '';
   private count = 0;
   private until = -Infinity;

@@ -13,11 +13,11 @@ import {
   newTerm,
   type Effect,
   type LocalChain,
-  type TermEnd,
   type TermEvent,
   type TermSettings,
   type TermState,
 } from '../../protocol/term-state.js';
+import type { StepdownCode, TermAlarmCode, TermEnd } from '../../protocol/term-codes.js';
 import type { Block, Epoch, Hash, Height, LeaderRequest } from '../../protocol/types.js';
 
 /** The least speed expected of a healthy node, in bytes per ms: 50 MB/s. */
@@ -36,7 +36,7 @@ export interface TermHooks {
   adopted(blocks: Block[]): void;
   request(request: LeaderRequest): void;
   node(id: string, state: Standing, why: string): void;
-  alarm(code: string, reason: string, node?: string, height?: Height): void;
+  alarm(code: TermAlarmCode, reason: string, node?: string, height?: Height): void;
   backfilled(node: string, from: Height, head: Height): void;
   /** The term has ended at this very moment. It writes nothing more. */
   ended?(end: TermEnd): void;
@@ -107,7 +107,7 @@ export class TermDriver {
     this.feed({ type: 'proposal', now: this.clock.now(), block });
   }
 
-  stepdown(code: string, reason: string): void {
+  stepdown(code: StepdownCode, reason: string): void {
     this.feed({ type: 'stepdown', now: this.clock.now(), code, reason });
   }
 
