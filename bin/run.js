@@ -16,7 +16,10 @@ if (isForCoreutils(argv)) {
   process.stdout.on('error', (error) => {
     process.exitCode = error.code === 'EPIPE' ? 0 : 74;
   });
-  process.stdout.write(quick);
+  // `seq $n` with an empty n, in a script: an error, as for the seq of coreutils.
+  const misused = argv.length === 0 && !process.stdout.isTTY;
+  (misused ? process.stderr : process.stdout).write(quick);
+  if (misused) process.exitCode = 1;
 } else {
   keepCompiled();
   const { main } = await import('../dist/cli/start/main.js');
@@ -55,12 +58,10 @@ function helpPage() {
   const { env, stdout } = process;
   if (env.OCLIF_COLUMNS || ['FORCE_COLOR', 'CLICOLOR_FORCE', 'DEBUG'].some((name) => env[name] !== undefined))
     return null;
-  if (stdout.isTTY && !(stdout.columns >= 100)) return null;
+  const width = !stdout.isTTY ? 80 : stdout.columns >= 100 ? 100 : stdout.columns;
+  if (width !== 80 && width !== 100) return null;
   try {
-    const page = readFileSync(`${root}dist/help/${stdout.isTTY ? 100 : 80}.txt`, 'utf8').replace(
-      'VERSION-OF-THIS',
-      version(),
-    );
+    const page = readFileSync(`${root}dist/help/${width}.txt`, 'utf8').replace('VERSION-OF-THIS', version());
     return stdout.isTTY && !env.NO_COLOR && env.TERM !== 'dumb' ? page : page.replace(/\u001b\[\d+m/g, '');
   } catch {
     return null;

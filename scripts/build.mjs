@@ -112,7 +112,7 @@ const keepPlaces = {
 // Parts of the framework that every start would load and no command needs. Left out are: finding commands by globbing
 // (the manifest lists them), user plugins, and the framework's spinner. If a left-out part is used after all, the first
 // test that starts the program fails with an error.
-const HELP = "export { Help } from '@oclif/core/help';";
+const HELP = "export { CommandHelp, Help } from '@oclif/core/help';";
 const PARTS = [
   "export { Command } from '@oclif/core/command';",
   "export { Config, Plugin } from '@oclif/core/config';",

@@ -1,5 +1,6 @@
 import { Args } from '@oclif/core';
 import { EXIT, SeqError } from '../core/errors.js';
+import { masked } from '../core/log/redact.js';
 import { SeqCommand } from '../cli/command/base-command.js';
 import type { Result } from '../cli/present/result.js';
 import { allCodes, explain } from '../cli/codes/codes.js';
@@ -18,13 +19,15 @@ export default class Explain extends SeqCommand {
     const { argv } = await this.parse(Explain);
     const text = argv.join(' ');
     if (text === '') return this.list();
-    const found = explain(text);
+    const word = /^[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*$/.test(text) ? text.toUpperCase() : '';
+    const near = suggest(word || text.toUpperCase(), [...allCodes().keys()]);
+    // A code with a slip of a finger in it is no text to search for.
+    const found = word.includes('_') && near.length > 0 && !allCodes().has(word) ? [] : explain(text);
     if (found.length === 0) {
-      const near = suggest(text.toUpperCase(), [...allCodes().keys()]);
       throw new SeqError({
         code: 'UNKNOWN_CODE',
         exit: EXIT.notFound,
-        message: `nothing is known of '${text}'`,
+        message: `nothing is known of '${masked(text)}'${near[0] ? `; did you mean ${near[0]}?` : ''}`,
         why: 'it is neither a code nor like the text of a message',
         changed: 'nothing',
         next: [...near.map((code) => `seq explain ${code}`), 'seq explain'],

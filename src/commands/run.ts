@@ -58,6 +58,7 @@ export default class Run extends SeqCommand {
     }),
     priority: countFlag({ description: '0 takes over first; each step waits one more turn (0)' }),
     producer: Flags.string({
+      helpValue: 'batch|exec',
       options: ['batch', 'exec'],
       description: 'batch: blocks of submitted items; exec: of what the command after -- answers',
     }),
@@ -68,6 +69,7 @@ export default class Run extends SeqCommand {
     'dedup-items': positiveFlag({ description: "keys remembered at most (the cluster's)" }),
     'dedup-window': durationFlag({ description: "how long a key is remembered (the cluster's)" }),
     'log-level': Flags.string({
+      helpValue: 'LEVEL',
       options: [...SEQUENCER_LOG_LEVELS],
       description: 'trace, debug, info, warn, error, fatal or silent (info)',
     }),

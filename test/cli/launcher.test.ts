@@ -86,14 +86,36 @@ describe('launcher', () => {
     expect([stdout, stderr, status]).toEqual(['1\n2\n', '', 0]);
   });
 
-  test.each([[['--help']], [['help']], [[]], [['-h']]])(
-    'help: seq %j → topics and commands on stdout, 0',
+  test.each([[['--help']], [['help']], [['-h']]])(
+    'help: seq %j → the first commands, then groups by what one wants, on stdout, 0',
     async (args) => {
       const { code, stdout, stderr } = await runSeq(home, args);
       expect([code, stderr]).toEqual([0, '']);
-      expect(stdout).toMatch(/USAGE[\s\S]*TOPICS[\s\S]*context[\s\S]*COMMANDS[\s\S]*explain/);
+      const titles = stdout.split('\n').filter((line) => /^[A-Z]+$/.test(line));
+      expect(titles).toEqual(['VERSION', 'USAGE', 'FIRST', 'START', 'LOOK', 'JUDGE', 'REPAIR', 'PROVE']);
+      expect(stdout).toContain('FIRST\n  seq lab up ');
     },
   );
+
+  test.each([[{}], [{ FORCE_COLOR: '1' }]])(
+    'help: seq alone, not on a terminal (seq $n, n empty; %j) → help on stderr, 1',
+    async (env) => {
+      const { code, stdout, stderr } = await runSeq(home, [], { env });
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr.replace(/\u001b\[\d+m/g, '')).toContain('USAGE\n  $ seq [COMMAND]\n');
+    },
+  );
+
+  test.each([60, 80, 100])('help: %i columns → no line is wider, but a command that is to be copied', async (wide) => {
+    const pages = await Promise.all(
+      [[], ['history'], ['run'], ['stream', 'tail'], ['lab'], ['context', 'set']].map((words) =>
+        runSeq(home, [...words, '--help'], { env: { OCLIF_COLUMNS: String(wide) } }),
+      ),
+    );
+    const lines = pages.flatMap(({ stdout }) => stdout.split('\n'));
+    expect(lines.filter((line) => line.length > wide && !line.includes('$ seq '))).toEqual([]);
+    expect(lines.filter((line) => /<value>|<option>|\| *\]/.test(line))).toEqual([]);
+  });
 
   test('help: the page that the build made → what the framework draws for a pipe', async () => {
     const [made, drawn] = await Promise.all([
@@ -128,11 +150,28 @@ describe('launcher', () => {
     [['context', '-q'], null],
     [['help', 'zzzz'], null],
     [['-q', 'context'], null],
+    [['repair', '-c', 'lab', 'plan'], 'seq repair plan -c lab'],
+    [['stream', '-c', 'lab', 'tail', '--follow'], 'seq stream tail -c lab --follow'],
+    [['-c', 'lab', 'status'], 'seq status -c lab'],
+    [['--lane', 'lab', 'lab', 'status'], 'seq lab status --lane lab'],
   ])('unknown: seq %j → 64, five parts, suggestion %s', async (args, near) => {
     const { code, stdout, stderr } = await runSeq(home, args as string[]);
     expect([code, stdout]).toEqual([64, '']);
     expect(stderr).toMatch(/^UNKNOWN_COMMAND: .*\n {2}why: .*\n {2}changed: nothing\n {2}next: .*\n/);
     if (near) expect(stderr).toContain(`did you mean '${near}'?`);
+  });
+
+  test.each([
+    [['status', '--contxt', 'lab'], 64, 'seq status --context lab'],
+    [['wait', 'leader'], 64, 'seq wait --for leader'],
+    [['lab', 'kill'], 64, 'seq lab kill leader'],
+    [['explain', 'NODE_DWN'], 66, 'seq explain NODE_DOWN'],
+    [['status', '--timeout', '5'], 64, '--timeout 5s'],
+  ])('typo: seq %j → %i, next: %s', async (args, exit, next) => {
+    const { code, stdout } = await runSeq(home, args, { env: { SEQ_OUTPUT: 'json' } });
+    const { error } = JSON.parse(stdout) as { error: { next: string[]; message: string } };
+    expect([code, error.next[0]]).toEqual([exit, next]);
+    expect(error.message).toMatch(/did you mean|needs NAME/);
   });
 
   test.each([

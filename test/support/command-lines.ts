@@ -15,6 +15,7 @@ interface ManifestFlag {
   dependsOn?: string[];
   exclusive?: string[];
   hidden?: boolean;
+  helpValue?: string;
   default?: unknown;
 }
 interface ManifestArg {

@@ -64,7 +64,7 @@ const ARROWS: Record<string, string> = {
     'cli/cluster cli/config core core/dialect-fuel core/nodes core/protocol core/redis core/view',
   'cli/command':
     'cli/cluster cli/compose cli/compose/open-cluster.ts cli/config cli/present cli/stream cli/support core ' +
-    'core/dialect-fuel core/nodes core/repair core/report core/view',
+    'core/dialect-fuel core/log core/nodes core/repair core/report core/view',
   'cli/start':
     'cli/cluster cli/codes cli/command cli/compose cli/compose/open-cluster.ts cli/config cli/present cli/support ' +
     'core core/log core/protocol',

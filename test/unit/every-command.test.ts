@@ -49,3 +49,12 @@ test(
     expect(before.length).toBeGreaterThan(900);
   },
 );
+
+test('help: every flag with a value names it, as CAPITALS or as its choices', () => {
+  const wrong = commands.flatMap(({ id, flags }) =>
+    Object.values(flags)
+      .filter(({ type, hidden, helpValue = '' }) => type === 'option' && !hidden && !/^[A-Z[]|\w\|\w/.test(helpValue))
+      .map(({ name }) => `${id} --${name}`),
+  );
+  expect(wrong).toEqual([]);
+});

@@ -183,9 +183,29 @@ export abstract class SeqCommand extends Command {
     B extends Interfaces.OutputFlags<B>,
     A extends Interfaces.OutputArgs<A>,
   >(options?: Interfaces.Input<F, B, A>, argv?: string[]): Promise<Interfaces.ParserOutput<F, B, A>> {
-    const parsed = await super.parse(options, argv);
+    const parsed = await super.parse(options, argv).catch(async (thrown: unknown) => {
+      throw (await this.refusal(thrown)) ?? thrown;
+    });
     this.given = parsed.flags as AnyFlags;
     return parsed;
+  }
+
+  /** What the parser refused, with what was probably meant. */
+  private async refusal(thrown: unknown): Promise<SeqError | null> {
+    const { explainRefusal } = await import('./parse-failure.js');
+    const command = this.progress.command;
+    return explainRefusal(thrown, {
+      command,
+      flags: { ...SeqCommand.baseFlags, ...this.ctor.flags },
+      argv: this.argv,
+      known: async () => {
+        // No node is asked: the command line is wrong, and the answer must come at once.
+        if (command.startsWith('lab '))
+          return ['leader', ...(await import('../compose/target.js')).labRows().map((row) => row.name)];
+        if (!command.startsWith('context ')) return [];
+        return Object.keys((await this.surroundings()).sources.config?.contexts ?? {});
+      },
+    });
   }
 
   override async run(): Promise<void> {

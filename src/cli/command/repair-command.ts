@@ -41,8 +41,8 @@ export const REPAIR_FLAGS = {
     helpValue: 'URL',
     description: 'a sequencer whose store is asked about conflicting blocks (those that announce themselves)',
   }),
-  store: Flags.directory({ description: 'a store on this machine that is asked, too' }),
-  'http-token-file': Flags.file({ description: 'token of the sequencers' }),
+  store: Flags.directory({ helpValue: 'DIR', description: 'a store on this machine that is asked, too' }),
+  'http-token-file': Flags.file({ helpValue: 'FILE', description: 'token of the sequencers' }),
 };
 
 export interface RepairFlags {

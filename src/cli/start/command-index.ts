@@ -9,6 +9,8 @@ export interface Found {
   config: Config;
   id: string;
   rest: string[];
+  /** Of all commands. */
+  ids: string[];
 }
 
 /** The longest run of leading words that names a command or a topic. */
@@ -34,11 +36,12 @@ export async function indexed(words: string[], folder: string): Promise<Found | 
   } catch {
     return null;
   }
-  const { id, rest } = identify(words, Object.keys(index.commands));
+  const ids = Object.keys(index.commands);
+  const { id, rest } = identify(words, ids);
   const one = Object.hasOwn(index.commands, id) ? index.commands[id] : undefined;
   if (one === undefined || index.version !== pjson.version) return null;
   const plugin = new Plugin({ root, pjson, isRoot: true });
   Object.assign(plugin, { _manifest: async () => ({ version: index.version, commands: { [id]: one } }) });
   await plugin.load();
-  return { config: await Config.load({ root, pjson, plugins: new Map([[plugin.name, plugin]]) }), id, rest };
+  return { config: await Config.load({ root, pjson, plugins: new Map([[plugin.name, plugin]]) }), id, rest, ids };
 }

@@ -7,8 +7,10 @@ import { identify, indexed } from './command-index.js';
 import { masked } from '../../core/log/redact.js';
 import { disabledShortcuts } from '../../core/shortcuts.js';
 import { toSeqError, usageError } from '../support/failure.js';
+import { GLOBAL_FLAGS } from '../support/flags.js';
 import { listenForSignals } from '../support/interrupt.js';
 import { flushed, ReaderGone, watchStreams, writeErr, writeOut } from '../support/output.js';
+import { commandFirst } from '../support/meant.js';
 import { envelope } from '../present/envelope.js';
 import { renderError } from '../present/error-text.js';
 import { terminalWrap } from '../support/terminal-wrap.js';
@@ -47,6 +49,7 @@ async function start(argv: string[], root: string): Promise<void> {
   const { id, rest } = found ?? identify(words, config.commandIDs);
   const command = id === '' ? undefined : config.findCommand(id);
   if (!asksHelp && command) {
+    refuseMisplaced(id, rest, found?.ids ?? config.commandIDs);
     await config.runCommand(id, argv.slice(argv.length - (rest.length + argv.length - own.length)), command);
     return;
   }
@@ -57,13 +60,33 @@ async function start(argv: string[], root: string): Promise<void> {
         ((command || topic) && rest.every((word) => word.startsWith('-') || command))
       : topic && rest.length === 0
   ) {
-    const { Help } = await import('@oclif/core/help');
-    const help = new Help(config, { ...config.pjson.oclif.helpOptions, all: false });
+    const { SeqHelp, helpWidth } = await import('./help.js');
+    // `seq $n` with an empty n, in a script: an error, as for the seq of coreutils.
+    const sendToStderr = own.length === 0 && !process.stdout.isTTY;
+    const help = new SeqHelp(config, {
+      ...config.pjson.oclif.helpOptions,
+      maxWidth: helpWidth(process.stdout, process.env),
+      sendToStderr,
+      all: false,
+    });
     await help.showHelp(id === '' ? [] : [...id.split(':')]);
-    process.exitCode = EXIT.ok;
+    process.exitCode = sendToStderr ? EXIT.no : EXIT.ok;
     return;
   }
+  if (!asksHelp) refuseMisplaced(id, rest, config.commandIDs);
   throw unknownCommand(id, rest, config, topic && !asksHelp);
+}
+
+/** A command whose words are not together: shows the line that was meant. Flags come after the command. */
+function refuseMisplaced(id: string, rest: string[], ids: readonly string[]): void {
+  if (id !== '' && !ids.some((known) => known.startsWith(`${id}:`))) return;
+  const line = commandFirst(id, rest, ids, GLOBAL_FLAGS);
+  if (line !== null)
+    throw usageError(
+      `the words of a command come first; did you mean 'seq ${line}'?`,
+      [`seq ${line}`, 'seq --help'],
+      'UNKNOWN_COMMAND',
+    );
 }
 
 /** Quotes what was typed, but never a password: an address may have been typed where a command belongs. */

@@ -59,6 +59,7 @@ export function outputFlag(extra: readonly OutputFormat[] = []) {
 const DIALECT = {
   dialect: {
     helpGroup: 'FUEL DIALECT',
+    helpValue: 'seq|fuel',
     options: ['seq', 'fuel'],
     description: 'whose keys are read: fuel is read-only (docs/FUEL.md)',
   },
@@ -94,7 +95,11 @@ export const GLOBAL_FLAGS = {
     description: 'a Redis node of the cluster (repeat)',
   }),
   on: listFlag({ helpGroup: 'CLUSTER', helpValue: 'ID[,ID]', description: 'only these nodes' }),
-  lane: Flags.string({ helpGroup: 'CLUSTER', helpValue: 'LANE', description: 'lane of the cluster' }),
+  lane: Flags.string({
+    helpGroup: 'CLUSTER',
+    helpValue: 'LANE',
+    description: 'which chain of the cluster (a lane is an independent chain on the same servers)',
+  }),
   'node-timeout': durationFlag({ helpGroup: 'CLUSTER', description: 'limit of one call to one node (100ms)' }),
   timeout: durationFlag({ helpGroup: 'CLUSTER', description: 'limit of the whole command (10s)' }),
   output: outputFlag(),

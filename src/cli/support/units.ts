@@ -14,15 +14,21 @@ const SIZE_UNITS: Record<string, number> = {
   GiB: 1024 ** 3,
 };
 
-/** A value that cannot be parsed: 64 on the command line, 78 in a file. */
-export function badValue(what: string, text: string, wanted: string, exit: 64 | 78 = EXIT.usage): SeqError {
+/** A value that cannot be parsed: 64 on the command line, 78 in a file. `meant`: the value that was probably meant. */
+export function badValue(
+  what: string,
+  text: string,
+  wanted: string,
+  exit: 64 | 78 = EXIT.usage,
+  meant?: string,
+): SeqError {
   return new SeqError({
     code: 'BAD_VALUE',
     exit,
-    message: `${what}: '${masked(text)}' is not ${wanted}`,
+    message: `${what}: '${masked(text)}' is not ${wanted}${meant === undefined ? '' : `; did you mean ${meant}?`}`,
     why: 'the value cannot be read',
     changed: 'nothing',
-    next: [`give ${what} as ${wanted}`],
+    next: [meant === undefined ? `give ${what} as ${wanted}` : `${what} ${meant}`],
   });
 }
 
@@ -32,7 +38,8 @@ export function parseDuration(text: string, what = 'duration'): number {
   if (text === '0') return 0;
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/gy)];
   const read = parts.map((part) => part[0]).join('');
-  if (parts.length === 0 || read !== text) throw badValue(what, text, wanted);
+  const meant = /^\d+(\.\d+)?$/.test(text) ? `${text}s` : undefined;
+  if (parts.length === 0 || read !== text) throw badValue(what, text, wanted, EXIT.usage, meant);
   const units = parts.map((part) => part[2] as string);
   const descending = units.every(
     (unit, at) => at === 0 || (DURATION_UNITS[unit] ?? 0) < (DURATION_UNITS[units[at - 1] as string] ?? 0),

@@ -9,19 +9,32 @@ export default class ContextSet extends SeqCommand {
   static override args = { name: Args.string({ required: true, description: 'context' }) };
   static override flags = {
     use: Flags.boolean({ description: 'also make it the current one' }),
-    cluster: Flags.string({ description: 'cluster identity ID.GENERATION (else read from the nodes)' }),
-    username: Flags.string({ description: 'Redis ACL user' }),
+    cluster: Flags.string({
+      helpValue: 'ID.GENERATION',
+      description: 'cluster identity ID.GENERATION (else read from the nodes)',
+    }),
+    username: Flags.string({ helpValue: 'USER', description: 'Redis ACL user' }),
     'password-file': Flags.string({
+      helpValue: 'FILE',
       description: 'file that holds the password',
       exclusive: ['password-command', 'password-env'],
     }),
-    'password-command': Flags.string({ description: 'command that prints the password', exclusive: ['password-env'] }),
-    'password-env': Flags.string({ description: 'environment variable that holds the password' }),
-    'tls-ca': Flags.string({ description: 'PEM file of the authority' }),
-    'tls-cert': Flags.string({ description: 'PEM file of the client certificate' }),
-    'tls-key': Flags.string({ description: 'PEM file of its key' }),
-    'tls-server-name': Flags.string({ description: 'name to expect in the certificate' }),
-    sequencer: Flags.string({ multiple: true, multipleNonGreedy: true, description: 'URL of a sequencer (repeat)' }),
+    'password-command': Flags.string({
+      helpValue: 'COMMAND',
+      description: 'command that prints the password',
+      exclusive: ['password-env'],
+    }),
+    'password-env': Flags.string({ helpValue: 'NAME', description: 'environment variable that holds the password' }),
+    'tls-ca': Flags.string({ helpValue: 'FILE', description: 'PEM file of the authority' }),
+    'tls-cert': Flags.string({ helpValue: 'FILE', description: 'PEM file of the client certificate' }),
+    'tls-key': Flags.string({ helpValue: 'FILE', description: 'PEM file of its key' }),
+    'tls-server-name': Flags.string({ helpValue: 'NAME', description: 'name to expect in the certificate' }),
+    sequencer: Flags.string({
+      multiple: true,
+      multipleNonGreedy: true,
+      helpValue: 'URL',
+      description: 'URL of a sequencer (repeat)',
+    }),
     setting: Flags.string({
       multiple: true,
       multipleNonGreedy: true,

@@ -30,6 +30,7 @@ export default class LabUp extends SeqCommand {
     nodes: positiveFlag({ description: 'Redis servers r1 … rN (3)' }),
     sequencers: positiveFlag({ description: 'sequencers seq-a, seq-b, … (2)' }),
     persist: Flags.string({
+      helpValue: 'none|everysec|always',
       options: ['none', 'everysec', 'always'],
       description: 'what the Redis servers write to disk (none)',
     }),
