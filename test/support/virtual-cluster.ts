@@ -33,6 +33,8 @@ export interface VirtualOptions {
 /** A port whose sequencer can be cut off from the node: calls go out and are never heard of again. */
 class SwitchablePort implements NodePort {
   cut = false;
+  /** The server that the tail's connection reaches, when it is another one than the calls reach. */
+  tailsAt: MemoryNode | null = null;
   /** How many ms a call takes that carries so many blocks and bytes; nothing takes time without it. */
   takes: ((blocks: number, bytes: number) => number) | null = null;
   private cuts = 0;
@@ -64,7 +66,7 @@ class SwitchablePort implements NodePort {
         );
   read: NodePort['read'] = (range, limitMs) => this.guard(() => this.port.read(range, limitMs), limitMs);
   tail: NodePort['tail'] = async (afterId, waitMs, limit) => {
-    const reply = await this.guard(() => this.port.tail(afterId, waitMs, limit), waitMs);
+    const reply = await this.guard(() => (this.tailsAt ?? this.port).tail(afterId, waitMs, limit), waitMs);
     return this.cut ? { outcome: 'unknown', step: 'call', cause: 'cut' } : reply;
   };
   onHint: NodePort['onHint'] = (listener) =>

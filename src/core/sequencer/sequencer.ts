@@ -140,6 +140,7 @@ export class Sequencer implements SequencerApi {
       readLimit: Math.max(4, Math.min(128, Math.floor(FOLLOW_BYTES / limits.maxBlockBytes))),
       clock,
       random: options.random,
+      counts: (node, incarnation) => this.membership.counts(nodes[node]!.id, incarnation),
       head: () => store.head(),
       apply: (block, epoch) => this.followed(block, epoch),
       onProbe: (seen, at) => this.probed(seen, at),

@@ -55,7 +55,13 @@ export async function* followHead(
           context.limitMs,
           context.clock,
         );
-        tail.admitted = probe.outcome === 'accepted' && probe.value.admission === 'admitted';
+        const shown = probe.outcome === 'accepted' && probe.value.admission === 'admitted' ? probe.value.incarnation : '';
+        tail.admitted = shown !== '';
+        if (shown !== incarnation) {
+          tail.copies.clear();
+          afterId = `${next}-0`;
+          incarnation = shown;
+        }
         if (!tail.admitted) {
           tail.copies.clear();
           if (!ended()) await pause(context.clock, AFTER_FAILURE_MS);
@@ -64,19 +70,12 @@ export async function* followHead(
       }
       const read = await tail.port.tail(afterId, WAIT_MS, BATCH);
       if (ended()) return;
-      if (read.outcome !== 'accepted' || read.incarnation === '') {
+      // Another memory than the probe has shown: the node was re-admitted, or its connections reach two servers.
+      if (read.outcome !== 'accepted' || read.incarnation !== incarnation) {
         tail.admitted = false;
         if (!ended()) await pause(context.clock, AFTER_FAILURE_MS);
         continue;
       }
-      if (incarnation !== '' && read.incarnation !== incarnation) {
-        tail.copies.clear();
-        tail.admitted = false;
-        afterId = `${next}-0`;
-        incarnation = '';
-        continue;
-      }
-      incarnation = read.incarnation;
       if (read.value.lastId === '') {
         // The stream is quiet. A new entry may have an id below that of a superseded one, and XREAD does not show that.
         const again = await bounded(
@@ -84,7 +83,7 @@ export async function* followHead(
           context.limitMs,
           context.clock,
         );
-        if (again.outcome !== 'accepted') {
+        if (again.outcome !== 'accepted' || again.incarnation !== incarnation) {
           tail.admitted = false;
           continue;
         }

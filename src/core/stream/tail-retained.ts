@@ -5,7 +5,7 @@
 import { EXIT, SeqError } from '../errors.js';
 import { quorumOf } from '../config.js';
 import type { CommittedBlock, NodePort } from '../ports.js';
-import type { Entry, Hash, Height, NodeView } from '../protocol/types.js';
+import type { Accepted, EntriesRead, Entry, Hash, Height, NodeReply, NodeView } from '../protocol/types.js';
 import { askAll, bounded } from '../nodes/ask-all.js';
 import type { TailContext } from './tail-context.js';
 
@@ -87,7 +87,7 @@ async function readBatch(
     limitMs,
     context.clock,
   );
-  if (read.outcome !== 'accepted') return [];
+  if (!isOfNode(read, node)) return [];
   const run: Entry[] = [];
   let expected = parent;
   for (const entry of read.value.entries) {
@@ -103,6 +103,11 @@ async function readBatch(
     expected = entry.hash;
   }
   return run;
+}
+
+/** Whether the memory that answered is the one that the probe has shown. The connections may reach two servers. */
+function isOfNode(read: NodeReply<EntriesRead>, { view }: RetainedNode): read is Accepted<EntriesRead> {
+  return read.outcome === 'accepted' && read.incarnation === view.incarnation;
 }
 
 /** How many blocks of the batch, from its start, are proven committed. */
@@ -128,7 +133,7 @@ async function provenCount(
   let copies = 1;
   let successor = last.height < source.view.head;
   reads.forEach((read, at) => {
-    if (read.outcome !== 'accepted') return;
+    if (!isOfNode(read, others[at] as RetainedNode)) return;
     const here = read.value.entries.find((e) => e.height === last.height);
     const above = read.value.entries.find((e) => e.height === last.height + 1);
     const other = (others[at] as RetainedNode).port.id;

@@ -1,6 +1,7 @@
 // Following (docs/PROTOCOL.md section 7): tails every node, applies proven committed blocks in order, and reports when
 // the lease has ended. Arriving blocks are the heartbeat. The failure detector only decides who tries when (I9). A node
-// counts only after it has shown that it is admitted, on the same connection as its entries (I7).
+// counts only after it has shown that it is admitted. Its calls and its tail may reach two servers. So every answer of
+// the tail must come from the memory that the probe has shown (I7).
 import { usableLeaseMs } from '../../config.js';
 import type { Clock, NodePort, Random } from '../../ports.js';
 import { committedPrefix, type LedgerAnomaly } from '../../protocol/ledger.js';
@@ -23,6 +24,8 @@ export interface FollowerOptions {
   readLimit: number;
   clock: Clock;
   random: Random;
+  /** Whether this memory of the node is the one that the configuration names (I13). */
+  counts(node: number, incarnation: string): boolean;
   /** The local store's head. */
   head(): { height: Height; hash: Hash };
   /** Takes the next committed block; resolves when more may come (back-pressure). */
@@ -47,6 +50,8 @@ interface View {
   lastId: string;
   /** Of the entries read here. */
   highestEpoch: Epoch;
+  /** Answers of the tail in a row that came from another memory than the probe has shown. */
+  strange: number;
   /** Wakes the tail loop when the view changed. */
   changed: () => void;
 }
@@ -80,6 +85,7 @@ export class Follower {
       entries: new Map(),
       lastId: '',
       highestEpoch: 0,
+      strange: 0,
       changed: () => {},
     }));
     this.lastProbe = null;
@@ -169,7 +175,10 @@ export class Follower {
     generation: number,
   ): void {
     const known = this.views[i]!;
-    const admitted = view?.admission === 'admitted' && this.options.nodes[i]!.connectionGeneration === generation;
+    const admitted =
+      view?.admission === 'admitted' &&
+      this.options.nodes[i]!.connectionGeneration === generation &&
+      this.options.counts(i, view.incarnation);
     if (view && (view.incarnation !== known.incarnation || generation !== known.generation)) {
       known.entries.clear(); // Another memory or connection: earlier entries prove nothing about it.
       known.lastId = '';
@@ -218,10 +227,21 @@ export class Follower {
         await this.viewChange(view, pollMs);
         continue;
       }
+      if (reply.incarnation !== view.incarnation) {
+        // Re-admitted, restarted, or another server. Nothing of it counts before a probe shows the same memory again.
+        view.admitted = false;
+        view.entries.clear();
+        view.lastId = '';
+        // When the answers disagree time after time, the next poll is early enough.
+        if (view.strange++ === 0) void this.probeNow();
+        else await this.viewChange(view, pollMs);
+        continue;
+      }
+      view.strange = 0;
       if (reply.value.lastId === '') continue;
       if (view.lastId === after) view.lastId = reply.value.lastId; // otherwise it was sent back to the start meanwhile
       const bad = reply.value.damaged[0];
-      if (bad && reply.incarnation !== '') this.options.onDamaged(i, reply.incarnation, `${bad.id}: ${bad.why}`);
+      if (bad) this.options.onDamaged(i, reply.incarnation, `${bad.id}: ${bad.why}`);
       for (const entry of reply.value.entries) {
         view.entries.set(`${entry.height}-${entry.epoch}`, entry);
         view.highestEpoch = Math.max(view.highestEpoch, entry.epoch);

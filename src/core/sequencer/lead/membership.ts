@@ -6,6 +6,7 @@ import {
   compareVersions,
   configurationText,
   firstConfiguration,
+  memoryNamed,
   newest,
   parseVersion,
   type Configuration,
@@ -47,6 +48,11 @@ export class Membership {
       port.moveTo(url);
       return [id];
     });
+  }
+
+  /** Whether this memory of the node is the one that counts. Without a configuration, nobody compares memories. */
+  counts(id: string, incarnation: string): boolean {
+    return this.configuration === null || memoryNamed(this.configuration, id) === incarnation;
   }
 
   /** A claim of this process carries this text. Two texts of one version never differ in anything that counts. */
