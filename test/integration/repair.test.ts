@@ -1,5 +1,7 @@
 // seq repair on real servers whose streams really differ, while nobody leads: each divergence is seen, explained,
 // repaired by a term of the command, and verified; then all nodes are identical (cases 10, 11, 20, 22, 38, 39).
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +11,7 @@ import { makeBlock } from '../../src/core/chain/block.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { openStore } from '../../src/core/store/lmdb-store.js';
 import type { CommittedBlock } from '../../src/core/ports.js';
+import { freePort } from '../../src/lab/free-port.js';
 import { ChainWriter } from '../support/chain-writer.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { schemaProblems } from '../support/schemas.js';
@@ -70,6 +73,12 @@ async function seq(args: string[], options: RunOptions = {}): Promise<Answer> {
   const document = JSON.parse(ran.stdout) as Answer;
   expect(schemaProblems(document), ran.stdout).toEqual([]);
   return { ...document, code: ran.code, stderr: ran.stderr };
+}
+
+/** A command as a message says it. */
+async function typed(line: string): Promise<Answer> {
+  const ran = await runSeq(home, line.split(' ').slice(1), { limitMs: 120_000 });
+  return { ...(JSON.parse(ran.stdout) as Answer), code: ran.code, stderr: ran.stderr };
 }
 
 async function cluster(n: number, blocks: number): Promise<void> {
@@ -337,6 +346,73 @@ describe('repair while nobody leads', () => {
         await identical(4, x.hash);
       } finally {
         rmSync(dir, { recursive: true, force: true });
+      }
+    },
+  );
+
+  test(
+    'repair and its undo: a sequencer announces itself and does not answer → it is named (81), and nothing is decided ' +
+      'against its store without --without-store',
+    async () => {
+      await cluster(3, 3);
+      const x = await writer.write([], on(1));
+      const y = rival(x, 'y');
+      await writer.put(y, on(2));
+      await release();
+      const behind = createServer((_, response) => {
+        response.statusCode = 404;
+        response.end(JSON.stringify({ error: { code: 'NO_BLOCK', message: 'there is no block 4 here', head: 3 } }));
+      });
+      await new Promise<void>((done) => behind.listen(0, '127.0.0.1', done));
+      const answers = `http://127.0.0.1:${(behind.address() as AddressInfo).port}`;
+      const silent = `http://127.0.0.1:${await freePort()}`;
+      const urls = { 'seq-behind': answers, 'seq-hangs': silent, 'seq-nowhere': '' };
+      for (const [id, url] of Object.entries(urls)) {
+        const presence = {
+          id,
+          role: 'follower',
+          height: 4,
+          version: '0',
+          url,
+          pid: 1,
+          configDigest: '',
+          extra: {},
+        } as const;
+        await nodes[0]!.call({ script: 'announce', presence, ttlMs: 600_000 }, 2000);
+      }
+      try {
+        const asked = ['repair', 'plan', '--choose-block', y.hash];
+        const named = /seq-hangs at http.*seq-nowhere/;
+        const refused = await seq(asked);
+        expect([refused.code, refused.error]).toMatchObject([
+          81,
+          { code: 'STORE_SILENT', changed: 'nothing', message: expect.stringMatching(named) as string },
+        ]);
+        expect(refused.error!.message).not.toContain('seq-behind');
+        const plan = await typed(refused.error!.next.at(-1)!);
+        expect([plan.code, plan.error]).toEqual([0, null]);
+        const flags = ['--without-store', 'seq-hangs', '--without-store', 'seq-nowhere'];
+        const apply = ['repair', 'apply', '--choose-block', y.hash, '--confirm', plan.data.digest];
+        expect(await seq(apply)).toMatchObject({ code: 81, error: { code: 'STORE_SILENT', changed: 'nothing' } });
+        expect(await seq([...apply, ...flags])).toMatchObject({ code: 0, error: null });
+        await identical(4, y.hash);
+
+        const undo = await seq(['repair', 'undo', '--dry-run']);
+        expect([undo.code, undo.error]).toMatchObject([
+          81,
+          { code: 'STORE_SILENT', changed: 'nothing', message: expect.stringMatching(named) as string },
+        ]);
+        const half = await seq(['repair', 'undo', '--dry-run', '--without-store', 'seq-hangs']);
+        expect([half.code, half.error?.message]).toEqual([81, expect.not.stringContaining('seq-hangs')]);
+        const planned = await typed(undo.error!.next.at(-1)!);
+        expect([planned.code, planned.data.result]).toEqual([0, 'planned']);
+        expect(planned.warnings.join()).toMatch(named);
+        const done = ['repair', 'undo', '--replace-committed', '--confirm', planned.data.digest];
+        expect(await seq(done)).toMatchObject({ code: 81, error: { code: 'STORE_SILENT', changed: 'nothing' } });
+        expect(await seq([...done, ...flags])).toMatchObject({ code: 0, data: { result: 'undone' } });
+        await identical(4, x.hash);
+      } finally {
+        behind.close();
       }
     },
   );

@@ -85,7 +85,12 @@ describe('two servers for one node', () => {
 
 describe('a reader whose calls and other connections reach two servers', () => {
   /** r1 has the block, r3's other connections reach a copy of r1. So one node of three has it. */
-  function misled(admittedAs: string): { cluster: VirtualCluster; block: CommittedBlock; nodes: MemoryNode[]; right: () => void } {
+  function misled(admittedAs: string): {
+    cluster: VirtualCluster;
+    block: CommittedBlock;
+    nodes: MemoryNode[];
+    right: () => void;
+  } {
     const cluster = new VirtualCluster();
     const [r1, r2, r3] = cluster.servers as [MemoryServer, MemoryServer, MemoryServer];
     const block = new ChainMaker(CLUSTER).block([], { epoch: 1 });

@@ -172,6 +172,14 @@ export const OPERATOR = {
     causes: ['none was made', 'its record has been trimmed'],
     todo: ['seq history'],
   },
+  STORE_SILENT: {
+    meaning: 'A store that may hold the block to be set aside did not answer.',
+    causes: ['its sequencer is stopped or hangs', 'it announces no address', 'it wants a token'],
+    todo: [
+      'start the sequencer, or name its store: --store DIR, --peer URL, --http-token-file FILE',
+      '--without-store ID, when you know what that store holds',
+    ],
+  },
   UNDO_REFUSED: {
     meaning: 'Somebody may already rely on the result of the repair, so it is not undone.',
     causes: ['somebody leads, or has led since', 'a node is silent', 'a store holds it'],

@@ -43,6 +43,12 @@ export const REPAIR_FLAGS = {
   }),
   store: Flags.directory({ helpValue: 'DIR', description: 'a store on this machine that is asked, too' }),
   'http-token-file': Flags.file({ helpValue: 'FILE', description: 'token of the sequencers' }),
+  'without-store': Flags.string({
+    multiple: true,
+    multipleNonGreedy: true,
+    helpValue: 'ID',
+    description: 'go on although this store does not answer: you answer for what it holds (repeat)',
+  }),
 };
 
 export interface RepairFlags {
@@ -50,12 +56,13 @@ export interface RepairFlags {
   peer?: string[] | undefined;
   store?: string | undefined;
   'http-token-file'?: string | undefined;
+  'without-store'?: string[] | undefined;
+  'dry-run'?: boolean | undefined;
   'from-bundle'?: string | undefined;
   quiet?: boolean | undefined;
 }
 
 export interface ApplyFlags extends RepairFlags {
-  'dry-run'?: boolean | undefined;
   yes?: boolean | undefined;
   confirm?: string | undefined;
   reason?: string | undefined;
@@ -84,12 +91,14 @@ export abstract class RepairCommand extends SeqCommand {
       target: targetFlags(cluster.settings, cluster.nodes),
       expectedCluster: cluster.identity.cluster,
       choose: flags['choose-block'] ?? [],
+      without: flags['without-store'] ?? [],
+      command: commandLine(this.id ?? '', this.argv) + (flags['dry-run'] === true ? ' --dry-run' : ''),
       progress: progress.at,
       endProgress: () => progress.end(),
       archives: (view) =>
         openArchives({
           store: flags.store,
-          announced: flags['from-bundle'] === undefined,
+          announced: flags['from-bundle'] === undefined ? 'all' : false,
           peers: flags.peer ?? [],
           tokenFile: flags['http-token-file'],
           view,

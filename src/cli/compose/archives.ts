@@ -9,8 +9,11 @@ import { EXIT, SeqError } from '../../core/errors.js';
 export interface ArchiveOptions {
   store: string | undefined;
   peers: readonly string[];
-  /** Whether to ask sequencers that announce themselves. */
-  announced: boolean;
+  /**
+   * Whether to ask sequencers that announce themselves. 'all': in addition to the peers. One without an address is an
+   * archive that cannot answer.
+   */
+  announced: boolean | 'all';
   tokenFile: string | undefined;
   view: ClusterView;
   onClose: (close: () => Promise<void>) => void;
@@ -26,17 +29,34 @@ export async function openArchives(options: ArchiveOptions): Promise<Archive[]> 
     options.onClose(() => reader.close());
     archives.push({
       name: `the store ${options.store}`,
+      id: options.store,
       async *read(from, to) {
         yield* reader.range(from, to);
+        if (from <= reader.head().height && reader.get(from) === undefined) throw new Error(`it has no block ${from}`);
       },
     });
   }
   const token = options.tokenFile === undefined ? undefined : await readToken(options.tokenFile);
   const access = { limitMs: PEER_LIMIT_MS, ...(token === undefined ? {} : { token }) };
   const announced = options.view.sequencers.filter((s) => s.url !== '').sort((a, b) => b.height - a.height);
-  if (options.peers.length > 0) archives.push(...options.peers.map((url) => peerArchive('', url, access)));
+  if (options.announced === 'all') {
+    const others = options.view.sequencers.filter(({ url }) => !options.peers.includes(url));
+    archives.push(...options.peers.map((url) => peerArchive('', url, access)));
+    archives.push(...others.map(({ id, url }) => (url === '' ? unreachable(id) : peerArchive(id, url, access))));
+  } else if (options.peers.length > 0) archives.push(...options.peers.map((url) => peerArchive('', url, access)));
   else if (options.announced) archives.push(...announced.map((s) => peerArchive(s.id, s.url, access)));
   return archives;
+}
+
+function unreachable(id: string): Archive {
+  return {
+    name: id,
+    id,
+    // eslint-disable-next-line require-yield
+    async *read() {
+      throw new Error('it announces no address');
+    },
+  };
 }
 
 async function readToken(path: string): Promise<string> {

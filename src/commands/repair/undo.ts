@@ -10,8 +10,9 @@ export default class RepairUndo extends RepairCommand {
   static override description = [
     'Committed blocks that a repair filled in are never taken away again. Where it settled a head ' +
       "against another block, that block is in the nodes' orphans and can take its place again: only " +
-      'while nobody leads, every node answers and ends there, and no store that answers holds what was ' +
-      'settled.',
+      'while nobody leads, every node answers and ends there, and no store holds what was settled.',
+    'All sequencers that announce themselves are asked. A store that does not answer stops it: start that sequencer, ' +
+      'or name the store by --without-store. A stopped sequencer announces nothing: name its store by --store.',
     'It sets a committed block aside, so it needs --replace-committed as well as the digest.',
   ].join('\n');
   static override examples = [
@@ -24,6 +25,7 @@ export default class RepairUndo extends RepairCommand {
     peer: REPAIR_FLAGS.peer,
     store: REPAIR_FLAGS.store,
     'http-token-file': REPAIR_FLAGS['http-token-file'],
+    'without-store': REPAIR_FLAGS['without-store'],
     'replace-committed': Flags.boolean({
       helpGroup: 'CHANGE',
       description: 'although the block that was settled is committed',

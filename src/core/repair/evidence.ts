@@ -14,6 +14,7 @@ import { inspectWithProbes, probeNodes } from '../view/inspect.js';
 import { PackedChain, RepairScan, type Contest, type Scanned } from './scan.js';
 import { heldRange, readChunks } from '../stream/chunks.js';
 import type { Archive } from '../stream/tail-archive.js';
+import { askStores, type StoreCopy } from './store-copies.js';
 
 export interface EvidenceNode extends Scanned {
   id: string;
@@ -23,13 +24,6 @@ export interface EvidenceNode extends Scanned {
   why: string;
   /** Committed blocks above its head. */
   lacks: number;
-}
-
-interface StoreCopy {
-  store: string;
-  height: Height;
-  hash: Hash | null;
-  why: string;
 }
 
 export interface RepairEvidence {
@@ -61,7 +55,6 @@ export interface EvidenceOptions {
 
 const ATTEMPTS = 3;
 const SECOND_PROBE_MS = 250;
-const STORE_MS = 2000;
 
 export async function gatherEvidence(options: EvidenceOptions): Promise<RepairEvidence> {
   for (let attempt = 1; ; attempt++) {
@@ -214,23 +207,8 @@ function inBoth(first: RepairEvidence, second: RepairEvidence): RepairEvidence {
 async function withStores(evidence: RepairEvidence, options: EvidenceOptions): Promise<RepairEvidence> {
   if (evidence.contests.length === 0 || options.archives === undefined) return evidence;
   const archives = await options.archives(evidence.view);
-  const stores = await Promise.all(
-    archives.flatMap((archive) =>
-      evidence.contests.slice(0, 8).map(({ height }) => askStore(archive, height, options)),
-    ),
-  );
-  return { ...evidence, stores };
-}
-
-async function askStore(archive: Archive, height: Height, { signal }: EvidenceOptions): Promise<StoreCopy> {
-  const limit = AbortSignal.any([AbortSignal.timeout(STORE_MS), ...(signal === undefined ? [] : [signal])]);
-  try {
-    for await (const block of archive.read(height, height, limit))
-      return { store: archive.name, height, hash: block.hash, why: '' };
-    return { store: archive.name, height, hash: null, why: 'it does not hold that height' };
-  } catch (error) {
-    return { store: archive.name, height, hash: null, why: error instanceof Error ? error.message : String(error) };
-  }
+  const heights = evidence.contests.slice(0, 8).map(({ height }) => height);
+  return { ...evidence, stores: await askStores(archives, heights, options.signal) };
 }
 
 /** Everything about a node that a plan depends on while nobody leads. */

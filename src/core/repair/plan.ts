@@ -10,6 +10,7 @@ import type { Epoch, Hash, Height, NodeView } from '../protocol/types.js';
 import type { LeaderRow } from '../view/cluster-view.js';
 import { mark, type EvidenceNode, type RepairEvidence } from './evidence.js';
 import type { Contest, Copy } from './scan.js';
+import { refuseSilentStores, type SilentStores } from './store-copies.js';
 
 type StepKind =
   /** Committed blocks that it lacks. */
@@ -70,7 +71,7 @@ export interface RepairPlan {
   undecidable: Undecidable[];
 }
 
-export interface RepairWish {
+export interface RepairWish extends SilentStores {
   /** Hashes, or their first digits. */
   choose: readonly string[];
   target: string;
@@ -337,6 +338,11 @@ function chooseBlocks(evidence: RepairEvidence, wish: RepairWish): RepairPlan['c
         next: [`seq repair plan --choose-block ${against.hash?.slice(0, 16)} ${wish.target}`.trim()],
       });
     }
+    refuseSilentStores(
+      evidence.stores.filter((one) => one.height === contest.height),
+      `${copy.hash.slice(0, 8)} cannot be chosen for height ${contest.height} yet`,
+      wish,
+    );
     const holders = found.filter((one) => one.copy.hash === copy.hash).flatMap((one) => one.copy.nodes);
     return { height: contest.height, hash: copy.hash, holders };
   });

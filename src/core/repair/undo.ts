@@ -1,8 +1,8 @@
 // Takes back the decision of a repair, as far as possible (docs/PROTOCOL.md sections 3, 5). Committed blocks that were
 // filled in are never removed again. A repair may have settled a head against another block, which the nodes keep in
 // their orphans. That other block can replace the head only while nothing depends on it: nobody leads, every node
-// answers and ends with one of the two blocks, and no sequencer's store that answers holds the head. This sets I4
-// aside, by name.
+// answers and ends with one of the two blocks, and no sequencer's store holds the head. A store that does not answer
+// stops it, until the operator names that store. This sets I4 aside, by name.
 import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../errors.js';
 import { quorumOf } from '../protocol/quorum.js';
@@ -11,6 +11,7 @@ import { recordChange } from '../nodes/audit-record.js';
 import { bounded } from '../nodes/ask-all.js';
 import { gatherEvidence, mark, type RepairEvidence } from './evidence.js';
 import { planRepair, type RepairPlan, type RepairStep } from './plan.js';
+import { askStores, refuseSilentStores } from './store-copies.js';
 import { repairByTerm } from './by-own-term.js';
 import { nobodyMay, plannedRepair, type RepairOptions } from './repair.js';
 
@@ -64,9 +65,9 @@ export async function undoRepair(options: RepairOptions): Promise<Undone> {
       ...none,
       why: `it is undone: height ${found.block.height} is ${found.block.hash.slice(0, 8)} on every node`,
     };
-  await refuseInStore(last, evidence, options);
+  const warnings = await refuseInStore(last, evidence, options);
   const plan = planUndo(evidence, found, options);
-  if (options.dryRun) return { ...none, plan, why: '' };
+  if (options.dryRun) return { ...none, plan, why: '', warnings };
   await options.confirm(plan);
   const result = await repairByTerm(plan, evidence, { ...options, block: found.block });
   options.changing(
@@ -112,7 +113,7 @@ export async function undoRepair(options: RepairOptions): Promise<Undone> {
     plan,
     why: '',
     done: { by: result.owner, epoch: result.epoch },
-    warnings: warning === '' ? [] : [warning],
+    warnings: [...warnings, ...(warning === '' ? [] : [warning])],
   };
 }
 
@@ -224,22 +225,20 @@ function refuseBuiltUpon(last: LastRepair, other: Block, evidence: RepairEvidenc
   if (why !== '') throw refused(why, target);
 }
 
-async function refuseInStore(last: LastRepair, evidence: RepairEvidence, options: RepairOptions): Promise<void> {
-  for (const archive of (await options.archives?.(evidence.view)) ?? []) {
-    try {
-      for await (const block of archive.read(last.height, last.height, AbortSignal.timeout(2000))) {
-        if (block.hash === last.hash)
-          throw refused(
-            `${archive.name} holds ${last.hash.slice(0, 8)} at height ${last.height} as committed`,
-            options.target,
-          );
-      }
-    } catch (error) {
-      if (error instanceof SeqError && error.code === 'UNDO_REFUSED') throw error;
-      // A store without that height, or without an answer, is no objection: with the flag, the operator answers for
-      // stores that cannot be asked.
-    }
-  }
+/**
+ * A store that holds the head has acknowledged it. A store whose chain ends below it is no objection. Returns a sentence
+ * for each store that did not answer, and for which the operator answers.
+ */
+async function refuseInStore(last: LastRepair, evidence: RepairEvidence, options: RepairOptions): Promise<string[]> {
+  const archives = (await options.archives?.(evidence.view)) ?? [];
+  const copies = await askStores(archives, [last.height], options.signal);
+  const holder = copies.find(({ hash }) => hash === last.hash);
+  if (holder !== undefined)
+    throw refused(
+      `${holder.store} holds ${last.hash.slice(0, 8)} at height ${last.height} as committed`,
+      options.target,
+    );
+  return refuseSilentStores(copies, `the repair of height ${last.height} cannot be undone yet`, options);
 }
 
 function refused(why: string, target: string): SeqError {

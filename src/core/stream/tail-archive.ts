@@ -10,9 +10,17 @@ import type { Hash, Height } from '../protocol/types.js';
 export interface Archive {
   /** Name for messages: `the store DIR`, `seq-b at URL`. */
   readonly name: string;
-  /** Blocks from…to in order. If it ends early or throws, the archive does not have all of them. */
+  /** What flags call it: the sequencer's id, else its address or directory. Absent: its name. */
+  readonly id?: string;
+  /**
+   * Blocks from…to in order. If it ends early or throws, the archive does not have all of them. It throws NotReached
+   * when its chain is known to end below `from`.
+   */
   read(from: Height, to: Height, signal: AbortSignal | undefined): AsyncIterable<CommittedBlock>;
 }
+
+/** The archive's chain has not reached the height. */
+export class NotReached extends Error {}
 
 /** A range up to this size is kept in memory and not read twice. */
 const KEEP_BYTES = 16 * 1024 * 1024;

@@ -55,7 +55,8 @@ export async function* followHead(
           context.limitMs,
           context.clock,
         );
-        const shown = probe.outcome === 'accepted' && probe.value.admission === 'admitted' ? probe.value.incarnation : '';
+        const shown =
+          probe.outcome === 'accepted' && probe.value.admission === 'admitted' ? probe.value.incarnation : '';
         tail.admitted = shown !== '';
         if (shown !== incarnation) {
           tail.copies.clear();

@@ -5,7 +5,7 @@ import type { CommittedBlock } from '../ports.js';
 import type { Height } from '../protocol/types.js';
 import { fetchFromPeer } from '../nodes/peer-feed.js';
 import { parseObject } from '../nodes/sequencer-client.js';
-import type { Archive } from './tail-archive.js';
+import { NotReached, type Archive } from './tail-archive.js';
 
 export interface PeerAccess {
   token?: string;
@@ -19,6 +19,7 @@ export function peerArchive(id: string, url: string, access: PeerAccess): Archiv
   const secrets = { ...(token === undefined ? {} : { token }), ...(ca === undefined ? {} : { ca }) };
   return {
     name: id === '' ? `the peer at ${url}` : `${id} at ${url}`,
+    id: id === '' ? url : id,
     async *read(from: Height, to: Height, signal: AbortSignal | undefined): AsyncIterable<CommittedBlock> {
       const first = await httpCall({
         url,
@@ -35,8 +36,10 @@ export function peerArchive(id: string, url: string, access: PeerAccess): Archiv
         Record<string, unknown> | undefined;
       const parent = block?.['parent'];
       if (first.status !== 200 || typeof parent !== 'string') {
-        const said = (body?.['error'] as { message?: unknown } | undefined)?.message;
-        throw new Error(typeof said === 'string' ? said.slice(0, 200) : `it answered ${first.status}`);
+        const error = body?.['error'] as { code?: unknown; message?: unknown; head?: unknown } | undefined;
+        const why = typeof error?.message === 'string' ? error.message.slice(0, 200) : `it answered ${first.status}`;
+        const head = typeof error?.head === 'number' ? error.head : Infinity;
+        throw error?.code === 'NO_BLOCK' && head < from ? new NotReached(why) : new Error(why);
       }
       yield* fetchFromPeer({
         url,
