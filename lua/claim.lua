@@ -1,6 +1,7 @@
 -- claim: raise this node to the term's epoch and read its head, in one step. acquire_ttl_ms also takes a free lock. The
 -- node notes the configuration that the term counts by (config). It refuses a term whose configuration is earlier than
--- the one that the node knows. It also refuses a term whose configuration does not count this node's memory.
+-- the one that the node knows. It also refuses a term whose configuration counts another memory of this node. A
+-- configuration without this node is noted: it ends what the node was good for.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream
 -- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 acquire_ttl_ms · 6 config
 -- accepted: incarnation · head · head_epoch · head_hash · floor · floor_hash
@@ -144,7 +145,7 @@ here = here or ''
 if earlier(config, here) then return { 'refused', 'CONFIG_STALE', 'actual', here } end
 if config ~= '' then
   local _, last = find(config, ' ' .. node_id .. '=', find(config, '|', 1, true) or #config, true)
-  if not last or string.match(config, '^[^@ ]+', last + 1) ~= incarnation then
+  if last and string.match(config, '^[^@ ]+', last + 1) ~= incarnation then
     return { 'refused', 'NOT_MEMBER', 'actual', incarnation }
   end
 end

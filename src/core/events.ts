@@ -29,7 +29,7 @@ export type SeqEvent =
       commitMs: number;
     }
   | { type: 'stored'; height: Height }
-  | { type: 'node'; node: string; state: SeenNodeState | 'moved'; why: string }
+  | { type: 'node'; node: string; state: SeenNodeState | 'moved' | 'member'; why: string }
   | { type: 'backfill'; node: string; from: Height; to: Height; head: Height }
   | { type: 'alarm'; code: AlarmCode; reason: string; node?: string; height?: Height }
   /**

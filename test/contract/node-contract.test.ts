@@ -206,7 +206,6 @@ describe.each(KINDS)('contract on %s', (kind) => {
         [counting(first), stale(later)],
         [counting(config('1.9', 'n0')), stale(later)],
         [counting(config('2.0', 'm1')), other('n0')],
-        [counting('2.0 dedup-ms=1 dedup-items=1 max-block=1 | r9=n0@redis://y:1'), other('n0')],
         [{ ...claim(B, 1), config: later } as NodeCall, fencedLock(A)],
         [write(A, 1, one), wrote(1)],
       ]);
@@ -231,6 +230,18 @@ describe.each(KINDS)('contract on %s', (kind) => {
       ]);
     },
   );
+
+  test('configuration: one without this node is noted too, and ends what the node was good for (I13)', async () => {
+    const member = `1.0 dedup-ms=1 dedup-items=1 max-block=1 | ${NODE_ID}=n0@redis://x:1 r9=z@redis://y:1`;
+    const removed = '1.1 dedup-ms=1 dedup-items=1 max-block=1 | r9=z@redis://y:1';
+    await play([
+      [promote(A, 0), 'accepted {"epoch":1}'],
+      [{ ...claim(A, 1), config: member } as NodeCall, facts(null, 0)],
+      [{ ...claim(A, 1), config: removed } as NodeCall, facts(null, 0)],
+      [{ ...claim(A, 1), config: member } as NodeCall, `CONFIG_STALE ${JSON.stringify({ actual: removed })}`],
+    ]);
+    expect(await view()).toMatchObject({ config: removed });
+  });
 
   test('promotion: hold and handover stop it, and not a renewed term', async () => {
     await play([

@@ -25,7 +25,7 @@ import {
   type Refused,
   type ReplyTo,
 } from '../../src/core/protocol/types.js';
-import { compareVersions, memoryNamed, parseConfiguration } from '../../src/core/protocol/configuration.js';
+import { compareVersions, memberOf, parseConfiguration } from '../../src/core/protocol/configuration.js';
 import { freshRecord, type MemoryEntry, type MemoryNodeState, type MemoryRecord } from './memory-state.js';
 
 export interface MemoryIdentity {
@@ -339,8 +339,8 @@ function claim(
   const config = call.config ?? '';
   if (!mutant.noConfigCheck) {
     if (isEarlier(config, record.config)) return refused('CONFIG_STALE', { actual: record.config });
-    const named = parseConfiguration(config);
-    if (named !== null && memoryNamed(named, record.node) !== record.incarnation)
+    const member = memberOf(parseConfiguration(config), record.node);
+    if (member !== undefined && member.memory !== record.incarnation)
       return refused('NOT_MEMBER', { actual: record.incarnation });
   }
   record.config = config;

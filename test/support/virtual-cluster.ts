@@ -198,6 +198,12 @@ export class VirtualCluster {
     const sequencer = new Sequencer({
       id,
       nodes,
+      openNode: ({ id: node, url }) => {
+        const there = this.elsewhere.get(url);
+        if (!there) return Promise.reject(new Error(`no server at ${url}`));
+        const port = new SwitchablePort(new MemoryNode(there, IDENTITY, this.clock, node), this.clock, () => undefined);
+        return Promise.resolve(port);
+      },
       identity: IDENTITY,
       store,
       inbox,

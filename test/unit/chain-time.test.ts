@@ -13,7 +13,7 @@ function hear(time: ChainTime, now: number, ...aheadMs: (number | null)[]): void
   });
 }
 function heard(...aheadMs: (number | null)[]): ChainTime {
-  const time = new ChainTime(Math.floor(aheadMs.length / 2) + 1);
+  const time = new ChainTime(() => Math.floor(aheadMs.length / 2) + 1);
   hear(time, 0, ...aheadMs);
   return time;
 }
@@ -98,7 +98,7 @@ describe('wrong clocks', () => {
   });
 
   test('chain time: a round trip of 10 s hides 5 s → nothing is said', () => {
-    const time = new ChainTime(1);
+    const time = new ChainTime(() => 1);
     time.hear({ node: 'r1', timeMs: START, sentAt: 0, heardAt: 10_000 });
     expect(time.wrong(START + 5000 + 6900, 10_000)).toEqual([]);
     expect(time.wrong(START + 5000 + 7100, 10_000)).toHaveLength(1);

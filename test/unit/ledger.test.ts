@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { firstConfiguration } from '../../src/core/protocol/configuration.js';
 import {
   committedPrefix,
   readLedger,
@@ -296,5 +297,58 @@ describe('ledger: following from height 10', () => {
     expect(found.anomalies.map((a) => `${a.kind} ${a.height}`).join(' ')).toBe(anomalies);
     found.committed.forEach((c, i) => expect(c.height).toBe(11 + i));
     found.committed.forEach((c) => expect(c.holders.length).toBeGreaterThan(0));
+  });
+});
+
+// The configurations that the holders showed, by letter: their version's epoch and their members.
+const SHOWN: Record<string, [epoch: number, members: string]> = {
+  a: [0, 'r1 r2 r3'],
+  b: [2, 'r1 r2 r3 r4'],
+  c: [0, 'r1 r2 r3 r4 r5'],
+  d: [7, 'r1 r2 r3'],
+};
+
+describe('ledger: what a follower counts by, when the members changed (I10)', () => {
+  // Each node: its entries, and behind a slash what it showed since.
+  // prettier-ignore
+  test.each([
+    ['all know three',                              ['K1/a', 'K1/a', './a'],              'K1'],
+    ['one holder knows four: three are needed',     ['K2/a', 'K2/b', './a'],              ''],
+    ['three of four',                               ['K2/b', 'K2/b', './b', 'K2/b'],      'K2'],
+    ['the holders know five, others know less',     ['K1/c', 'K1/c', '.', '.', './d'],    ''],
+    ['three of five',                               ['K1/c', 'K1/c', '.', 'K1/c', '.'],   'K1'],
+    ['the fourth is no member any more',            ['K7/d', '.', '.', 'K7/d'],           ''],
+    // The copies were read before, and what the nodes know since says nothing of them.
+    ['a later term changed the members since',      ['K1/d', 'K1/d', '.'],                ''],
+    ['… and a successor proves it',                 ['K1 L7/d', 'K1/d', '.'],             'K0'],
+  ])('%s: %j → %s', (_name, specs, committed) => {
+    const nodes = specs.map((spec, at): FollowedNode => {
+      const [entries, shown] = spec.split('/') as [string, string?];
+      const node = followed(entries, at);
+      if (shown === undefined) return node;
+      const [epoch, ids] = SHOWN[shown]!;
+      const members = ids.split(' ').map((id) => ({ id, memory: `m-${id}`, url: `redis://${id}` }));
+      return {
+        ...node,
+        shown: { configuration: firstConfiguration(members, undefined, epoch), incarnation: `m-${node.id}` },
+      };
+    });
+    const found = committedPrefix(nodes, 3, { height: 10, hash: 'J' });
+    expect(found.committed.map((c) => `${c.hash}${c.epoch}`).join(' ')).toBe(committed);
+  });
+
+  test('a holder with another memory than the one that counts is no copy', () => {
+    const nodes = ['K1', 'K1', '.'].map((entries, at) => ({
+      ...followed(entries, at),
+      shown: {
+        configuration: firstConfiguration([
+          { id: 'r1', memory: 'm1', url: 'redis://r1' },
+          { id: 'r2', memory: 'm2', url: 'redis://r2' },
+          { id: 'r3', memory: 'm3', url: 'redis://r3' },
+        ]),
+        incarnation: ['m1', 'other', 'm3'][at]!,
+      },
+    }));
+    expect(committedPrefix(nodes, 3, { height: 10, hash: 'J' }).committed).toEqual([]);
   });
 });

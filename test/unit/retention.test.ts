@@ -13,7 +13,7 @@ function play(rounds: { used: number[]; refused?: string[] }[], length = 1000): 
   const said: string[] = [];
   const retention = new Retention({
     limits: { maxBlockBytes: 1, retainBlocks: 1000, retainBytes: 1e9 },
-    spare: 1,
+    spare: () => 1,
     head: () => head,
     blocksIn: ({ retainBlocks }) => Math.min(head, retainBlocks),
     changed: ({ from, to }) => void said.push(`${from} → ${to}`),

@@ -58,6 +58,7 @@ export async function openBundle(
         views: new Map(),
         addresses: [],
         answers: () => nodes.filter((node, at) => answered.has(at) && asked.includes(node)).length,
+        openMember: () => Promise.reject(new Error('a bundle has no other nodes')),
         reopen: async () => nodes,
         clock: clockAt(head.madeAtMs),
         close: () => file.close(),

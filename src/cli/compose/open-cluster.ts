@@ -37,6 +37,8 @@ export interface Cluster {
   addresses: NodeAddress[];
   /** The time to which answers refer: now, or when a bundle was made. */
   clock: Clock;
+  /** Opens a node that is not listed, with the credentials of the others. `close` closes it too. */
+  openMember(member: { id: string; url: string }): Promise<NodePort>;
   /** Opens every node again, as a node of that cluster (`<id>.<generation>`). The caller closes them. */
   reopen(cluster: string): Promise<NodePort[]>;
   close(): Promise<void>;
@@ -100,6 +102,13 @@ class Opening {
 
   async openAs({ address, guessed }: Entry, identity: ClusterIdentity): Promise<NodePort> {
     return noteAnswers(await openNode(address, identity, guessed), () => this.heard.add(address));
+  }
+
+  async openMember({ id, url }: { id: string; url: string }, env: NodeJS.ProcessEnv): Promise<NodePort> {
+    const address = await addressOf({ id, url, ...this.settings.unlisted }, id, env);
+    const entry = { address, listed: null, guessed: false };
+    await this.open([entry]);
+    return this.port(entry);
   }
 
   port({ address }: Entry): NodePort {
@@ -219,6 +228,7 @@ export async function openCluster(around: Surroundings, options: OpenOptions = {
       views,
       addresses: members.map(({ address }) => address),
       clock: systemClock,
+      openMember: (member) => opening.openMember(member, env),
       reopen: (cluster) =>
         Promise.all(members.map((entry) => opening.openAs({ ...entry, guessed: false }, { ...identity, cluster }))),
       close: () => opening.close(),

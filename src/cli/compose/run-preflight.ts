@@ -90,7 +90,8 @@ async function usable(
     return false; // opened again, under the identity it now has
   }
   await refuseMissingRights(cluster);
-  refuseDrift(cluster, seen, settings.id);
+  // Where the nodes know who they are, no list decides anything.
+  if (cluster.configuration === null) refuseDrift(cluster, seen, settings.id);
   return true;
 }
 

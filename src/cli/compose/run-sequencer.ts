@@ -73,6 +73,7 @@ export async function runSequencer(
     const options: SequencerOptions = {
       id: settings.id,
       nodes: cluster.nodes,
+      openNode: (member) => cluster.openMember(member),
       identity: cluster.identity,
       store,
       inbox,

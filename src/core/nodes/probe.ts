@@ -3,7 +3,8 @@
 // not "free".
 import { familyOf, generationOf } from '../generation.js';
 import type { Clock, NodePort } from '../ports.js';
-import { memberOf, type Configuration } from '../protocol/configuration.js';
+import { memberOf, quorumFor, type Configuration } from '../protocol/configuration.js';
+import { quorumOf } from '../protocol/quorum.js';
 import { MAX_EPOCH_LEAP, sequencerOf, type NodeReply, type NodeView } from '../protocol/types.js';
 
 export interface ProbeResult {
@@ -17,22 +18,25 @@ export interface ProbeResult {
 
 /**
  * Asks every node at once. The probe closes when all nodes have answered. It also closes a little after a quorum has
- * answered, so a hanging node delays nothing.
+ * answered, so a hanging node delays nothing. `asks`: the indexes of the nodes that count. The others are not asked.
  */
 export async function probe(
   nodes: readonly NodePort[],
   quorum: number,
   limitMs: number,
   clock: Clock,
+  asks: (node: number) => boolean = () => true,
 ): Promise<ProbeResult> {
   const startedAt = clock.now();
   const replies: ProbeResult['replies'] = nodes.map(() => null);
   const heardAt: ProbeResult['heardAt'] = nodes.map(() => null);
   await new Promise<void>((resolve) => {
-    let waiting = nodes.length;
+    const asked = nodes.flatMap((node, i) => (asks(i) ? [{ node, i }] : []));
+    let waiting = asked.length;
     let answered = 0;
     let cancel = () => {};
-    nodes.forEach((node, i) => {
+    if (waiting === 0) resolve();
+    asked.forEach(({ node, i }) => {
       void node.call({ script: 'inspect', brief: true }, limitMs).then((reply) => {
         replies[i] = reply;
         heardAt[i] = clock.now();
@@ -79,15 +83,15 @@ export function votesOf(seen: ProbeResult, nodes: readonly NodePort[], id: strin
   const reasons: string[] = [];
   seen.replies.forEach((reply, node) => {
     const name = nodes[node]!.id;
-    if (reply === null) reasons.push(`${name} did not answer in time`);
+    if (configuration && !memberOf(configuration, name)) reasons.push(`${name} is no member of the cluster`);
+    else if (reply === null) reasons.push(`${name} did not answer in time`);
     else if (reply.outcome === 'unknown') reasons.push(`${name}: no answer at ${reply.step} (${reply.cause})`);
     else if (reply.outcome === 'refused') reasons.push(`${name}: ${reply.reason}`);
     else {
       const view = reply.value;
       const mine = own !== undefined && view.lock?.owner === own;
       const member = configuration && memberOf(configuration, name);
-      if (configuration && !member) reasons.push(`${name} is no member of the cluster`);
-      else if (view.admission !== 'admitted') reasons.push(`${name} is not admitted (${view.admission})`);
+      if (view.admission !== 'admitted') reasons.push(`${name} is not admitted (${view.admission})`);
       else if (member && member.memory !== view.incarnation)
         reasons.push(
           `${name} has another memory (${view.incarnation}) than the one that counts (${member.memory || 'none'})`,
@@ -100,7 +104,7 @@ export function votesOf(seen: ProbeResult, nodes: readonly NodePort[], id: strin
       else votes.push({ node, epoch: view.epoch });
     }
   });
-  const near = withinReach(votes, Math.floor(nodes.length / 2) + 1);
+  const near = withinReach(votes, configuration ? quorumFor(configuration) : quorumOf(nodes.length));
   for (const { node, epoch } of votes)
     if (epoch > near) reasons.push(`${nodes[node]!.id} has an epoch that nobody can have reached, ${epoch}`);
   return { votes: votes.filter(({ epoch }) => epoch <= near), why: reasons.join('; ') };

@@ -2,6 +2,7 @@
 // its outcome goes to the audit stream and the request is removed.
 import { tellAll } from './ask-all.js';
 import type { Clock, NodePort } from '../ports.js';
+import type { MembersChange } from '../protocol/configuration.js';
 import type { LeaderRequest } from '../protocol/types.js';
 
 const REPORT_MS = 10_000;
@@ -33,6 +34,28 @@ export function urlOfPlan(text: string): string | null {
   } catch {
     return null;
   }
+}
+
+/** The change of a `resize` or `set` request. null when the request does not say. */
+export function changeOfRequest({ kind, to, plan }: LeaderRequest): MembersChange | null {
+  try {
+    const told = JSON.parse(plan) as { remove?: unknown; settings?: Record<string, unknown> };
+    if (kind === 'set') return told.settings ? { kind: 'set', settings: settingsIn(told.settings) } : null;
+    if (told.remove === true) return { kind: 'remove', id: to };
+    const url = urlOfPlan(plan);
+    return url === null || !/^[^\s=@|]{1,255}$/.test(to) ? null : { kind: 'add', id: to, url };
+  } catch {
+    return null;
+  }
+}
+
+function settingsIn(told: Record<string, unknown>): Extract<MembersChange, { kind: 'set' }>['settings'] {
+  return Object.fromEntries(
+    (['dedupMs', 'dedupItems', 'maxBlockBytes'] as const).flatMap((name) => {
+      const value = told[name];
+      return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? [[name, value]] : [];
+    }),
+  );
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   damageFound,
   filledUpTo,
   holdsCommitted,
+  isNamed,
   markWantsRenewal,
   provenBy,
   retryAt,
@@ -20,11 +21,12 @@ import {
   type AdmissionBegun,
   type NodeIndex,
 } from './node-progress.js';
-import { configurationText } from './configuration.js';
+import { configurationText, type Configuration } from './configuration.js';
 import { setStanding } from './ending.js';
-import { adoptConfiguration, isChanging, isMember, nextConfiguration } from './members.js';
+import { adoptConfiguration, isCandidate, isChanging, isMember, nextConfiguration } from './members.js';
 import { abreast, gateMissed, newPace, pauseAfter, weightOf } from './fill-pace.js';
 import { bitsOf } from './quorum.js';
+import { noteChange } from './reconfigure.js';
 import { refusalText } from './refusals.js';
 import type { LocalChain, StepContext, TermEvent, TermState } from './term-state.js';
 import type { AdmissionState, HeadFacts, NodeReply, NodeView } from './types.js';
@@ -63,7 +65,8 @@ export function mayReadmit(state: TermState, admission: AdmissionState): boolean
 export function beginAdmission(context: StepContext, node: NodeIndex, view?: NodeView, replaces?: string): void {
   const { state, now, chain, out } = context;
   const { owner } = state.settings;
-  if (!isMember(state, node)) return;
+  const joins = isCandidate(state, node);
+  if (!joins && !isMember(state, node)) return;
   const progress = state.nodes[node]!;
   const window = chain.retainedFloor();
   // A node that is short of memory starts over. What it set aside earlier is dropped: the other nodes have the
@@ -73,8 +76,10 @@ export function beginAdmission(context: StepContext, node: NodeIndex, view?: Nod
   const id = state.nextId++;
   // The token belongs to this term only, and the id grows with every call. So no nonce is ever used twice.
   const nonce = `${owner.slice(owner.lastIndexOf('/') + 1)}-${id}`;
-  const configuration = state.configuration === null ? null : nextConfiguration(state, node, nonce);
-  if (state.configuration !== null && configuration === null) {
+  // A server that is to become a member counts for nothing yet, so its memory is not named. Its node notes the present
+  // configuration.
+  const configuration = state.configuration === null || joins ? null : nextConfiguration(state, node, nonce);
+  if (state.configuration !== null && configuration === null && !joins) {
     // A term of a higher epoch made the present configuration, or this term has used up its turns. Only a term with a
     // higher epoch may change the configuration.
     markWantsRenewal(progress);
@@ -97,9 +102,13 @@ export function beginAdmission(context: StepContext, node: NodeIndex, view?: Nod
       keepMs: short ? 1 : 86_400_000,
       ...(replaces === undefined ? {} : { replaces }),
       ...(resume ? { resume } : {}),
-      ...(configuration === null ? {} : { config: configurationText(configuration) }),
+      ...configOf(configuration ?? state.configuration),
     },
   });
+}
+
+function configOf(configuration: Configuration | null): { config?: string } {
+  return configuration === null ? {} : { config: configurationText(configuration) };
 }
 
 /**
@@ -278,7 +287,7 @@ export function onAdmitted(context: StepContext, node: NodeIndex, reply: NodeRep
   }
   admissionAccepted(progress, reply.value, reply.incarnation);
   setStanding(context, node, 'claimed', '');
-  openGate(context);
+  if (!isCandidate(state, node) || !noteChange(context)) openGate(context);
 }
 
 /**
@@ -286,6 +295,7 @@ export function onAdmitted(context: StepContext, node: NodeIndex, reply: NodeRep
  * before the call was sent. A claim also shows that the node has noted the configuration.
  */
 export function proves(state: TermState, node: NodeIndex, id: number, call: 'claim' | 'write'): void {
+  if (!isNamed(state.nodes[node]!, state.nodes[node]!.incarnation)) return; // it counts for nothing
   for (const progress of state.nodes) provenBy(progress, node, id, call);
 }
 
@@ -325,7 +335,7 @@ export function gateIsOver(context: StepContext): void {
 /** Opens the gate: the next block may come. */
 export function openGate(context: StepContext): void {
   const { state, out } = context;
-  if (state.gateUntil === null) return;
+  if (state.gateUntil === null || state.change?.next) return; // or the term makes no block any more
   state.gateUntil = null;
   if (state.phase === 'leading' && !state.stopping)
     out.push({ type: 'ready', height: state.committed.height + 1, parent: state.committed.hash });

@@ -191,20 +191,38 @@ export function withMemory(
   };
 }
 
-export function withMember(configuration: Configuration, member: Member, epoch: Epoch): Configuration {
+export function withMember(configuration: Configuration, member: Member, by: Epoch | Version): Configuration {
   return {
-    version: nextVersion(configuration.version, epoch),
+    version: typeof by === 'number' ? nextVersion(configuration.version, by) : by,
     settings: configuration.settings,
     members: sorted([...configuration.members.filter(({ id }) => id !== member.id), writable(member)]),
   };
 }
 
-export function withoutMember(configuration: Configuration, id: string, epoch: Epoch): Configuration {
+export function withoutMember(configuration: Configuration, id: string, by: Epoch | Version): Configuration {
   return {
-    version: nextVersion(configuration.version, epoch),
+    version: typeof by === 'number' ? nextVersion(configuration.version, by) : by,
     settings: configuration.settings,
     members: configuration.members.filter((member) => member.id !== id),
   };
+}
+
+/** One change of the members or of the agreed settings. */
+export type MembersChange =
+  | { kind: 'add'; id: string; url: string }
+  | { kind: 'remove'; id: string }
+  | { kind: 'set'; settings: Readonly<Partial<Omit<AgreedSettings, 'other'>>> };
+
+/** The configuration after this change. `memory`: what counts for an added member. */
+export function withChange(
+  configuration: Configuration,
+  change: MembersChange,
+  memory: string,
+  by: Version,
+): Configuration {
+  if (change.kind === 'remove') return withoutMember(configuration, change.id, by);
+  if (change.kind === 'add') return withMember(configuration, { id: change.id, memory, url: change.url }, by);
+  return { ...configuration, version: by, settings: { ...configuration.settings, ...change.settings } };
 }
 
 function nextVersion(version: Version, epoch: Epoch): Version {
@@ -224,8 +242,8 @@ export function memoryNamed(configuration: Configuration, id: string): string {
   return configuration.members.find((member) => member.id === id)?.memory ?? '';
 }
 
-export function memberOf(configuration: Configuration, id: string): Member | undefined {
-  return configuration.members.find((member) => member.id === id);
+export function memberOf(configuration: Configuration | null, id: string): Member | undefined {
+  return configuration?.members.find((member) => member.id === id);
 }
 
 /** Nodes that a person lists at an old address, although the records of the nodes say that they were moved. */

@@ -35,9 +35,10 @@ import {
   wantsProof,
 } from './admission.js';
 import { end, endIfStale, setStanding } from './ending.js';
-import { anotherMemory, configurationOf, isMember, membersOf } from './members.js';
+import { anotherMemory, configurationOf, isCandidate, isMember, membersOf } from './members.js';
 import { nextToSettle, startBlock } from './adoption.js';
 import { weightOf } from './fill-pace.js';
+import { noteChange } from './reconfigure.js';
 import { fencedOut } from './quorum.js';
 import { refusalText } from './refusals.js';
 import type { TermAlarmCode } from './term-codes.js';
@@ -60,6 +61,7 @@ import {
 export function propose(context: StepContext, block: Block): void {
   const { state, now, chain } = context;
   if (state.inflight || (state.phase !== 'leading' && state.phase !== 'settling') || state.stopping) return;
+  if (state.change?.next) return; // the term proposes nothing any more
   if (block.height !== state.committed.height + 1) return; // void: another block was committed since it was asked for
   if (block.parent !== state.committed.hash) {
     return end(
@@ -150,7 +152,7 @@ export function onProven(context: StepContext, node: NodeIndex, id: number, repl
 export function fix(context: StepContext, node: NodeIndex): void {
   const { state, now } = context;
   const progress = state.nodes[node]!;
-  if (!isMember(state, node)) return;
+  if (!isMember(state, node) && !isCandidate(state, node)) return;
   if (progress.standing === 'quarantined') setStanding(context, node, 'unclaimed', 'a repair was asked for');
   clearFailures(progress);
   retryAt(progress, Math.min(progress.retryAt, now));
@@ -260,7 +262,7 @@ export function onWritten(
   const { inflight } = state;
   if (!inflight || inflight.block.hash !== sent.hash) return;
   inflight.ackedAt[node] = sent.startedAt;
-  const acks = inflight.ackedAt.filter((at) => at >= 0);
+  const acks = inflight.ackedAt.filter((at, i) => at >= 0 && isNamed(state.nodes[i]!, state.nodes[i]!.incarnation));
   if (acks.length < state.settings.quorum) return;
 
   // The lease lasts from the q-th latest send time: q nodes extended it no earlier than that.
@@ -274,7 +276,7 @@ export function onWritten(
   out.push({ type: 'committed', block, epoch: state.epoch, startedAt: inflight.startedAt, copies: acks.length });
   if (state.stopping) return end(context, state.stopping.code, state.stopping.reason);
   if (state.phase === 'settling') nextToSettle(context);
-  else if (!renewIfWanted(context) && !closeGate(state, now, block.data.byteLength))
+  else if (!noteChange(context) && !renewIfWanted(context) && !closeGate(state, now, block.data.byteLength))
     out.push({ type: 'ready', height: block.height + 1, parent: block.hash });
 }
 
@@ -367,7 +369,7 @@ function refused(context: StepContext, node: NodeIndex, reply: Refused, height: 
 
 function endIfFenced(context: StepContext, why: string): void {
   const { state } = context;
-  const fenced = state.nodes.filter((progress) => progress.fenced).length;
+  const fenced = state.nodes.filter((progress, node) => progress.fenced && isMember(state, node)).length;
   if (fencedOut(fenced, membersOf(state))) end(context, 'FENCED', `fenced by more nodes than may be missing: ${why}`);
 }
 

@@ -3,6 +3,7 @@
 // committed if a valid entry at the next height has its hash as parent (I5). At the head, copies of different epochs do
 // not add up; below the head, copies are counted by hash. Unknown is never "empty". docs/PROTOCOL.md sections 3, 7 and
 // 9.
+import { memberOf, newest, quorumFor, type Configuration } from './configuration.js';
 import { commits, mayBeCommitted, quorumOf } from './quorum.js';
 import type { DamagedEntry, Epoch, Hash, Height, HeadFacts } from './types.js';
 
@@ -402,13 +403,14 @@ function proofsAt(
   counted: readonly NodeReading[],
   candidates: HeightVerdict['candidates'],
   n: number,
+  enough: (nodes: readonly string[], epoch: Epoch) => boolean = (nodes) => commits(nodes.length, n),
 ): Proof[] {
   const proofs: Proof[] = [];
   const add = (proof: Proof): void => {
     if (!proofs.some((one) => one.hash === proof.hash)) proofs.push(proof);
   };
   for (const one of candidates)
-    if (commits(one.nodes.length, n)) add({ hash: one.hash, epoch: one.epoch, evidence: 'quorum' });
+    if (enough(one.nodes, one.epoch)) add({ hash: one.hash, epoch: one.epoch, evidence: 'quorum' });
   for (const one of doubledAt(height, counted, n)) add(one);
   for (const node of counted) {
     const above = node.corrupt.has(height + 1) ? undefined : node.valid.get(height + 1)?.[0];
@@ -471,6 +473,11 @@ export interface FollowedNode {
   admitted: boolean;
   /** In any order. Heights at or below the follower's are ignored. */
   entries: readonly LedgerEntry[];
+  /**
+   * The configuration and the memory that the node showed after these entries were on it. Absent: no configuration is
+   * known. Then every admitted node counts.
+   */
+  shown?: { configuration: Configuration; incarnation: string };
 }
 
 export interface NewlyCommitted {
@@ -503,6 +510,7 @@ export function committedPrefix(
 ): { committed: NewlyCommitted[]; anomalies: LedgerAnomaly[] } {
   const committed: NewlyCommitted[] = [];
   const anomalies: LedgerAnomaly[] = [];
+  const enough = enoughOf(nodes, n);
   const readings = nodes.filter((node) => node.admitted).map((node) => readFollowed(node, at.height));
   let { height, hash } = at;
   for (;;) {
@@ -517,7 +525,7 @@ export function committedPrefix(
     }
     const cells = readings.map((node) => ({ node, cell: cellAt(node, next) }));
     const candidates = candidatesAt(cells);
-    const proofs = proofsAt(next, readings, candidates, n);
+    const proofs = proofsAt(next, readings, candidates, n, enough);
     const why = contradictionAt(candidates, proofs);
     if (why !== '') {
       anomalies.push({ kind: 'conflict', height: next, why, nodes: candidates.flatMap((one) => one.nodes) });
@@ -553,6 +561,25 @@ export function committedPrefix(
     hash = proof.hash;
   }
   return { committed, anomalies };
+}
+
+/**
+ * Whether these nodes commit what they hold under this epoch. The newest configuration among the holders says how many
+ * are needed. The term of that epoch has brought each of them its own configuration, so none of them knows an earlier
+ * one. A configuration that a later term made says nothing of this epoch's copies: then only a successor proves them.
+ */
+function enoughOf(nodes: readonly FollowedNode[], n: number): (holders: readonly string[], epoch: Epoch) => boolean {
+  const shownBy = new Map(nodes.map(({ id, shown }) => [id, shown]));
+  return (holders, epoch) => {
+    const among = newest(...holders.map((id) => shownBy.get(id)?.configuration ?? null));
+    if (among === null) return commits(holders.length, n);
+    if (among.version.epoch > epoch) return false;
+    const counted = holders.filter((id) => {
+      const memory = memberOf(among, id)?.memory;
+      return memory !== undefined && memory === shownBy.get(id)?.incarnation;
+    });
+    return counted.length >= quorumFor(among);
+  };
 }
 
 /**

@@ -8,14 +8,16 @@ import {
   memberOf,
   withMemory,
   type Configuration,
+  type Version,
 } from './configuration.js';
 import { setStanding } from './ending.js';
-import { configurationChanged, counts, memoryNamed, type NodeIndex } from './node-progress.js';
+import { configurationChanged, counts, memoryNamed, type NodeIndex, type NodeProgress } from './node-progress.js';
 import type { StepContext, TermState } from './term-state.js';
 
 /** The part of a claim that says who the nodes are. */
 export function configurationOf(state: TermState): { config?: string } {
-  return state.configuration === null ? {} : { config: configurationText(state.configuration) };
+  const configuration = state.change?.next ?? state.configuration;
+  return configuration === null ? {} : { config: configurationText(configuration) };
 }
 
 /** The number of nodes that count for this term. */
@@ -52,19 +54,49 @@ export function nextConfiguration(
   memory: string,
   url?: string,
 ): Configuration | null {
-  const { configuration, settings, epoch } = state;
+  const { configuration, settings } = state;
+  const version = nextVersionOf(state);
+  return version && withMemory(configuration!, settings.ids![node]!, memory, version, url);
+}
+
+/** The version of the next configuration of this term. Null: only a renewed term can make one. */
+export function nextVersionOf(state: TermState): Version | null {
   if (state.nextTurn > MAX_TURN) return null;
-  const version = { epoch, turn: state.nextTurn++ };
-  if (compareVersions(version, configuration!.version) <= 0) return null;
-  return withMemory(configuration!, settings.ids![node]!, memory, version, url);
+  const version = { epoch: state.epoch, turn: state.nextTurn++ };
+  return compareVersions(version, state.configuration!.version) <= 0 ? null : version;
 }
 
 /**
- * Whether a begin_admission is on its way. The configuration that it carries is not in force yet. Until it is, the term
+ * How many members of a configuration are claimed under the memory that it names, and meet this condition: they answer,
+ * or they have noted the newest configuration of this term.
+ */
+export function claimedUnder(
+  state: TermState,
+  configuration: Configuration,
+  meets: (progress: NodeProgress) => boolean,
+): number {
+  let count = 0;
+  state.nodes.forEach((progress, node) => {
+    const memory = memberOf(configuration, state.settings.ids![node]!)?.memory;
+    if (progress.standing === 'claimed' && memory && memory === progress.incarnation && meets(progress)) count++;
+  });
+  return count;
+}
+
+/**
+ * Whether a begin_admission is on its way, or the nodes are noting a change of the members. The configuration that it carries is not in force yet. Until it is, the term
  * makes no other change.
  */
-export function isChanging({ configuration, nodes }: TermState): boolean {
-  return configuration !== null && nodes.some((progress) => progress.admission?.begun === false);
+export function isChanging({ configuration, nodes, change }: TermState): boolean {
+  return (
+    configuration !== null &&
+    (!!change?.next || nodes.some(({ admission }) => admission?.begun === false && admission.configuration !== null))
+  );
+}
+
+/** Whether this node is the server that is to become a member. It is filled and admitted, and counts for nothing. */
+export function isCandidate({ change }: TermState, node: NodeIndex): boolean {
+  return change !== null && change.candidate === node;
 }
 
 /** From now on the term counts by this configuration. The other nodes have to note it. */
@@ -73,6 +105,6 @@ export function adoptConfiguration(state: TermState, configuration: Configuratio
   state.configurationFrom = state.nextId;
   state.nodes.forEach((progress, node) => {
     memoryNamed(progress, memberOf(configuration, state.settings.ids![node]!)?.memory ?? '');
-    if (node !== changed) configurationChanged(progress);
+    if (node !== changed && isMember(state, node)) configurationChanged(progress);
   });
 }

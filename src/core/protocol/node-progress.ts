@@ -249,6 +249,20 @@ export function serverReplaced(p: Progress, now: number): void {
   retryAtOnce(p, now);
 }
 
+/** The server is to become a member. It may be one that was a member before. */
+export function candidateAdded(p: Progress, now: number): void {
+  p.named = '';
+  p.standing = 'unclaimed';
+  serverReplaced(p, now);
+}
+
+/** The operator asked for something else before the server became a member. It is not asked for anything any more. */
+export function candidateDropped(p: Progress, now: number): void {
+  serverReplaced(p, now);
+  p.standing = 'quarantined';
+  p.why = 'it is no member of the cluster';
+}
+
 // Calls, failures, retries
 
 export function callSent(p: Progress, busy: Busy): void {

@@ -1,7 +1,7 @@
 // What one term knows and which effects it may ask for. All of it is plain data, so that the model can copy, compare
 // and explore it. A term is one promotion by one sequencer: one owner token, one epoch (docs/PROTOCOL.md sections 5 and
 // 6).
-import { memberOf, type Configuration } from './configuration.js';
+import { memberOf, type Configuration, type MembersChange } from './configuration.js';
 import { newProgress, type NodeIndex, type NodeProgress, type Standing } from './node-progress.js';
 import type { StepdownCode, TermAlarmCode, TermEnd } from './term-codes.js';
 import type {
@@ -134,10 +134,22 @@ export interface TermState {
    */
   configuration: Configuration | null;
   configurationFrom: number;
+  /** A change of the members or of the agreed settings that is under way. */
+  change: ChangeUnderWay | null;
   /** The turn of the next configuration that this term makes. */
   nextTurn: number;
   nextId: number;
   ended: TermEnd | null;
+}
+
+export interface ChangeUnderWay {
+  change: MembersChange;
+  /** The server that is to become a member; −1: none. */
+  candidate: NodeIndex;
+  /** The configuration that the nodes are noting. Null: it is not made yet. */
+  next: Configuration | null;
+  /** The noting ends at this time. */
+  by: number;
 }
 
 export type TermEvent =
@@ -169,6 +181,11 @@ export type TermEvent =
    * have noted a configuration that names a memory of the new server.
    */
   | { type: 'replaced'; now: number; node: NodeIndex; url: string }
+  /**
+   * An operator asked for one change of the members or of the agreed settings. `node`: the index of the server that is
+   * added, −1 for none.
+   */
+  | { type: 'change'; now: number; change: MembersChange; node: NodeIndex }
   | { type: 'tick'; now: number };
 
 export type Effect =
@@ -224,6 +241,7 @@ export function newTerm(settings: TermSettings, chain: LocalChain): TermState {
     stopping: null,
     configuration: settings.configuration ?? null,
     configurationFrom: 0,
+    change: null,
     nextTurn: 0,
     nextId: 1,
     ended: null,

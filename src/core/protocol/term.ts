@@ -19,6 +19,7 @@ import {
 import { onClaimed, onPromoted, startPromotion, stragglersWaitedFor } from './promotion.js';
 import { end, setStanding } from './ending.js';
 import { adoptConfiguration, nextConfiguration } from './members.js';
+import { beginChange, endOnceNoted } from './reconfigure.js';
 import type { StepdownCode } from './term-codes.js';
 import type { Effect, LocalChain, StepContext, TermEvent, TermState } from './term-state.js';
 import type { NodeReply, NodeView, HeadFacts, LeaderRequest } from './types.js';
@@ -63,6 +64,9 @@ export function step(state: TermState, event: TermEvent, chain: LocalChain): Eff
     case 'replaced':
       replaceNode(context, event.node, event.url);
       break;
+    case 'change':
+      beginChange(context, event.change, event.node);
+      break;
     case 'tick':
       break;
   }
@@ -78,6 +82,7 @@ export function nextWake(state: TermState, now: number): number {
   if (state.phase === 'ended') return Infinity;
   let at = Math.min(state.leaseDeadline, state.graceUntil);
   if (state.stopping) at = Math.min(at, state.stopping.by);
+  if (state.change?.next) at = Math.min(at, state.change.by);
   if (state.gateUntil !== null && state.gateUntil > now) at = Math.min(at, state.gateUntil);
   if (state.phase === 'promoting' || state.phase === 'claiming') return at;
   for (const progress of state.nodes) {
@@ -122,6 +127,7 @@ export function cloneTerm(s: TermState): TermState {
     stopping: stopping && { code: stopping.code, reason: stopping.reason, by: stopping.by },
     configuration: s.configuration, // never changed in place, only replaced
     configurationFrom: s.configurationFrom,
+    change: s.change, // never changed in place, only replaced
     nextTurn: s.nextTurn,
     nextId: s.nextId,
     ended: ended && { code: ended.code, reason: ended.reason },
@@ -184,7 +190,8 @@ function replaceNode(context: StepContext, node: NodeIndex, url: string): void {
   const { state, now } = context;
   const progress = state.nodes[node]!;
   const other = state.nodes.some(({ admission }, at) => at !== node && admission?.begun === false);
-  const configuration = other ? null : state.configuration && nextConfiguration(state, node, '', url);
+  if (other || state.change?.next) return; // the caller asks again
+  const configuration = state.configuration && nextConfiguration(state, node, '', url);
   if (configuration === null) return; // the caller asks again
   adoptConfiguration(state, configuration, node);
   serverReplaced(progress, now);
@@ -207,6 +214,8 @@ function onTime(context: StepContext): void {
   if (state.phase === 'ended') return;
   if (state.stopping && (!state.inflight || now >= state.stopping.by))
     return end(context, state.stopping.code, state.stopping.reason);
+  endOnceNoted(context);
+  if (state.ended) return;
   if (state.phase === 'promoting' || state.phase === 'claiming') stragglersWaitedFor(context);
   if (state.phase === 'adopting') adoptAfterClaims(context);
   if (

@@ -76,7 +76,7 @@ export type WriteMode = 'append' | 'repair';
 /** A request to the leader. It waits on a node until the leader reads it (`seq:leader:request`). */
 export interface LeaderRequest {
   id: string;
-  kind: 'stepdown' | 'repair' | 'admit' | 'rebase' | 'replace';
+  kind: 'stepdown' | 'repair' | 'admit' | 'rebase' | 'replace' | 'resize' | 'set';
   to: string;
   plan: string;
   by: string;

@@ -81,7 +81,15 @@ function parseHead(values: unknown[]): HeadFacts {
   };
 }
 
-const REQUEST_KINDS: ReadonlySet<string> = new Set(['stepdown', 'repair', 'admit', 'rebase', 'replace']);
+const REQUEST_KINDS: ReadonlySet<string> = new Set([
+  'stepdown',
+  'repair',
+  'admit',
+  'rebase',
+  'replace',
+  'resize',
+  'set',
+]);
 
 function parseRequest(fields: Map<string, unknown>): LeaderRequest {
   const kind = text(fields.get('kind'));

@@ -6,17 +6,17 @@ import type { EmitEvent } from '../events.js';
 import type { ChainStore, Clock, NodePort } from '../ports.js';
 import { memberOf } from '../protocol/configuration.js';
 import { counts } from '../protocol/node-progress.js';
+import { isDone, isUnderWay, whyNoChange as refusalOf } from '../protocol/reconfigure.js';
 import type { LeaderRequest } from '../protocol/types.js';
 import { admittedViews, probe } from '../nodes/probe.js';
 import type { Membership } from './lead/membership.js';
 import { carryOutOrder } from './lead/repair-order.js';
-import { admitPlan, answerRequest, standsOn, urlOfPlan } from '../nodes/requests.js';
+import { admitPlan, answerRequest, changeOfRequest, standsOn, urlOfPlan } from '../nodes/requests.js';
 import type { TermDriver } from './lead/term-driver.js';
 
 export interface LeaderRequestsOptions {
   id: string;
   nodes: readonly NodePort[];
-  quorum: number;
   store: ChainStore;
   clock: Clock;
   timing: { nodeTimeoutMs: number };
@@ -58,9 +58,11 @@ export class LeaderRequests {
             ? this.replaceNode(request, driver)
             : request.kind === 'repair'
               ? await this.repair(request, driver)
-              : 'refused: this leader does not carry out such requests';
+              : request.kind === 'resize' || request.kind === 'set'
+                ? await this.changeMembers(request, driver)
+                : 'refused: this leader does not carry out such requests';
     this.options.emit({ type: 'request', id: request.id, kind: request.kind, outcome, by: request.by });
-    await answerRequest(this.options.nodes, request, outcome, this.options.id, this.options.clock);
+    await answerRequest(this.options.membership.nodes, request, outcome, this.options.id, this.options.clock);
     if (request.kind === 'stepdown') this.options.stepdown(driver, request);
   }
 
@@ -69,17 +71,14 @@ export class LeaderRequests {
    * later write shows the request again.
    */
   private async standsOnQuorum(request: LeaderRequest): Promise<boolean> {
-    const { nodes, timing, clock } = this.options;
+    const { nodes, timing, clock, membership } = this.options;
     if (this.reading) return false;
     this.reading = true;
     try {
       for (let attempt = 0; attempt < 4; attempt++) {
         if (attempt > 0) await pause(clock, timing.nodeTimeoutMs / 4);
-        if (
-          standsOn(admittedViews(await probe(nodes, this.options.quorum, timing.nodeTimeoutMs, clock)), request) >=
-          this.options.quorum
-        )
-          return true;
+        const seen = await probe(nodes, membership.quorum, timing.nodeTimeoutMs, clock, membership.asks);
+        if (standsOn(admittedViews(seen), request) >= membership.quorum) return true;
       }
       return false;
     } finally {
@@ -115,9 +114,28 @@ export class LeaderRequests {
     }
   }
 
+  /** One change of the members, or of the agreed settings, at a time. It is done when the configuration says so. */
+  private async changeMembers(request: LeaderRequest, driver: TermDriver): Promise<string> {
+    const { readmit, membership } = this.options;
+    const change = changeOfRequest(request);
+    if (change === null) return 'refused: the request does not say what is to change';
+    const { configuration } = driver.state;
+    if (configuration === null) return 'refused: no configuration is known';
+    if (isDone(configuration, change) || isUnderWay(driver.state, change)) return 'taken';
+    if (change.kind === 'add' && !readmit) return 'refused: this leader was started with --no-readmit';
+    const refusal = refusalOf(driver.state, change);
+    if (refusal !== '') return `refused: ${refusal}`;
+    const node = change.kind === 'add' ? await membership.indexOf(change.id, change.url) : -1;
+    if (change.kind === 'add' && node < 0) return 'refused: this leader can open no more nodes';
+    if (this.options.driver() !== driver || driver.state.phase !== 'leading') return 'refused: the term has ended';
+    driver.change(change, node);
+    return isUnderWay(driver.state, change) || driver.state.ended !== null ? 'taken' : 'refused: try again';
+  }
+
   /** The old server must be out before another server becomes this node. A server that still counts was not retired. */
   private replaceNode(request: LeaderRequest, driver: TermDriver): string {
-    const { nodes, readmit, emit, membership, quorum } = this.options;
+    const { nodes, readmit, emit, membership } = this.options;
+    const { quorum } = membership;
     const node = nodes.findIndex((one) => one.id === request.to);
     const url = urlOfPlan(request.plan);
     if (node < 0 || url === null)
@@ -129,7 +147,8 @@ export class LeaderRequests {
     const answers = counts(state.nodes[node]!) && state.nodes[node]!.failures === 0;
     if ((member.since !== undefined && member.url === url) || (answers && nodes[node]!.url === url)) return 'taken';
     if (answers) return `refused: ${request.to} at ${nodes[node]!.url} counts still`;
-    const busy = nodes.find((_, i) => i !== node && state.nodes[i]!.admission !== null);
+    if (state.change !== null) return 'refused: the members are being changed';
+    const busy = nodes.find((_, i) => i !== node && state.nodes[i]?.admission);
     if (busy) return `refused: ${busy.id} is being admitted, and nodes are changed one at a time`;
     const others = state.nodes.filter((other, i) => i !== node && counts(other) && !other.unnoted).length;
     if (others < quorum) return `refused: ${others} of the ${quorum} other nodes needed count`;

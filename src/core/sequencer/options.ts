@@ -7,7 +7,10 @@ import type { Inbox } from './lead/inbox.js';
 
 export interface SequencerOptions {
   id: string;
-  nodes: readonly NodePort[];
+  /** Members that this process was not told of are added at the end. */
+  nodes: NodePort[];
+  /** Opens a member that this process was not told of, with the credentials of the others. */
+  openNode?: (member: { id: string; url: string }) => Promise<NodePort>;
   identity: ClusterIdentity;
   store: ChainStore;
   inbox: Inbox;

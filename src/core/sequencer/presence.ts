@@ -12,7 +12,7 @@ import type { MemoryFact } from './lead/retention.js';
 const SOON_MS = 30;
 
 export interface PresencesOptions {
-  nodes: readonly NodePort[];
+  nodes(): readonly NodePort[];
   clock: Clock;
   timing: Timing;
   presence(): Omit<Presence, 'pttlMs'>;
@@ -70,7 +70,8 @@ export class Presences {
   }
 
   private async announce(ttlMs: number): Promise<void> {
-    const { nodes, timing, clock } = this.options;
+    const { timing, clock } = this.options;
+    const nodes = this.options.nodes();
     const presence = this.options.presence();
     const sentAt = clock.now();
     const times: HeardTime[] = [];

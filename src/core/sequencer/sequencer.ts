@@ -4,12 +4,11 @@
 import type { ErrorCode } from '../error-codes.js';
 import { genesisHash } from '../chain/block.js';
 import { itemCountOf } from '../chain/items.js';
-import { quorumOf } from '../config.js';
 import type { SeqError } from '../errors.js';
 import type { StopCode } from '../events.js';
 import { familyOf } from '../generation.js';
 import { pause } from '../nodes/pause.js';
-import type { CommittedBlock, Item, SequencerApi, SequencerStatus, SubmitOutcome } from '../ports.js';
+import type { CommittedBlock, Item, NodePort, SequencerApi, SequencerStatus, SubmitOutcome } from '../ports.js';
 import type { LedgerAnomaly } from '../protocol/ledger.js';
 import { stepdownCode } from '../protocol/term-codes.js';
 import type { Block, Epoch, Height } from '../protocol/types.js';
@@ -53,7 +52,6 @@ export type { SequencerOptions } from './options.js';
 
 export class Sequencer implements SequencerApi {
   private role: SequencerStatus['role'] = 'follower';
-  private readonly quorum: number;
   private readonly pipeline: CommitPipeline;
   private readonly follower: Follower;
   private readonly blockBuilder: BlockBuilder;
@@ -90,18 +88,24 @@ export class Sequencer implements SequencerApi {
   readonly failure: Promise<SeqError>;
 
   constructor(private readonly options: SequencerOptions) {
-    const { nodes, clock, store, timing, limits, inbox, producer } = options;
-    this.quorum = quorumOf(nodes.length);
+    const { nodes, clock, store, timing, limits, inbox, producer, openNode } = options;
+    const membership = new Membership({
+      nodes,
+      cluster: options.identity.cluster,
+      ...(openNode === undefined ? {} : { open: openNode }),
+      changed: () => this.follower.restart(),
+      opened: (id) => this.memberOpened(id),
+    });
+    this.membership = membership;
     this.turnedAt = clock.now();
     this.startedAtMs = clock.wall();
-    this.chainTime = new ChainTime(this.quorum);
+    this.chainTime = new ChainTime(() => membership.quorum);
     this.clocks = new ClockWatch(options.emit);
-    this.clusterState = new ClusterState(nodes, this.quorum, options.emit);
-    this.membership = new Membership(nodes, options.identity.cluster);
+    this.clusterState = new ClusterState(nodes, membership, options.emit);
     this.backoff = new RetryBackoff({ firstMs: timing.retryMs, mostMs: Math.max(5000, 2 * timing.ttlMs) });
     this.damage = new DamageReports({ ...options, leader: () => this.clusterState.leader });
     this.eligibility = new Eligibility({
-      quorum: this.quorum,
+      quorum: () => membership.quorum,
       producer,
       backoff: this.backoff,
       clock,
@@ -113,8 +117,7 @@ export class Sequencer implements SequencerApi {
     this.renewals = new Renewals(options);
     this.requests = new LeaderRequests({
       ...options,
-      quorum: this.quorum,
-      membership: this.membership,
+      membership,
       driver: () => this.leadership.driver,
       stepdown: (driver, { to, by, reason }) => this.leadership.handOver(driver, to, `${by} asked for it: ${reason}`),
     });
@@ -132,7 +135,7 @@ export class Sequencer implements SequencerApi {
     });
     this.follower = new Follower({
       nodes,
-      quorum: this.quorum,
+      membership,
       ttlMs: timing.ttlMs,
       nodeTimeoutMs: timing.nodeTimeoutMs,
       pollMs: timing.pollMs,
@@ -171,14 +174,14 @@ export class Sequencer implements SequencerApi {
     });
     this.retention = new Retention({
       limits,
-      spare: nodes.length - this.quorum,
+      spare: () => membership.nodes.length - membership.quorum,
       head: () => store.head().height,
       blocksIn: ({ retainBlocks, retainBytes }) =>
         store.head().height - store.retainedFloor({ blocks: retainBlocks, bytes: retainBytes }),
       changed: (change) => options.emit({ type: 'window', ...change }),
     });
     this.presences = new Presences({
-      nodes,
+      nodes: () => membership.nodes,
       clock,
       timing,
       presence: () => this.presence(),
@@ -186,11 +189,10 @@ export class Sequencer implements SequencerApi {
       onTime: (heard) => this.hear(heard),
     });
     this.leadership = new Leadership(options, {
-      quorum: this.quorum,
       blockBuilder: this.blockBuilder,
       damage: this.damage,
       renewals: this.renewals,
-      membership: this.membership,
+      membership,
       retention: this.retention,
       chain: () => this.chain(),
       stopping: () => this.stopping !== null,
@@ -221,14 +223,26 @@ export class Sequencer implements SequencerApi {
   start(): void {
     const { id, identity, store, emit, nodes } = this.options;
     emit({ type: 'started', id, cluster: identity.cluster, lane: identity.lane, height: store.head().height });
-    this.stopHints = nodes.map((node) =>
-      node.onHint((hint) => {
-        if (hint === 'request' && this.leadership.driver) void this.requests.fetch(node);
-      }),
-    );
+    for (const node of nodes) this.heedRequests(node);
     this.presences.start();
     this.follower.start();
     this.turn();
+  }
+
+  private heedRequests(node: NodePort): void {
+    const stop = node.onHint((hint) => {
+      if (hint === 'request' && this.leadership.driver) void this.requests.fetch(node);
+    });
+    this.stopHints.push(stop);
+  }
+
+  /** A member that this process was not told of: it is followed and asked like the others from now on. */
+  private memberOpened(id: string): void {
+    const node = this.options.nodes.find((one) => one.id === id)!;
+    this.options.emit({ type: 'node', node: id, state: 'member', why: `a member of the cluster, at ${node.url}` });
+    if (this.stopping) return;
+    this.heedRequests(node);
+    this.follower.restart();
   }
 
   /** Steps down (releasing, to `to` if named), answers what waits, and closes nothing that it was given. */
@@ -265,7 +279,7 @@ export class Sequencer implements SequencerApi {
     const startedAt = clock.now();
     await pause(clock, SUCCESSOR_FIRST_MS);
     while (this.awaitingSuccessor && clock.now() - startedAt < Math.min(timing.ttlMs, SUCCESSOR_LIMIT_MS)) {
-      const probed = await probe(nodes, this.quorum, timing.nodeTimeoutMs, clock);
+      const probed = await probe(nodes, this.membership.quorum, timing.nodeTimeoutMs, clock, this.membership.asks);
       if (!this.awaitingSuccessor) return;
       this.learn(probed);
       if (this.clusterState.leader && this.clusterState.leader.id !== id) return;
@@ -330,7 +344,10 @@ export class Sequencer implements SequencerApi {
       };
     const head = await driver.confirm();
     if (!head)
-      return { confirmed: false, why: `fewer than ${this.quorum} nodes confirmed epoch ${driver.state.epoch} in time` };
+      return {
+        confirmed: false,
+        why: `fewer than ${this.membership.quorum} nodes confirmed epoch ${driver.state.epoch} in time`,
+      };
     return { confirmed: true, height: head.height, hash: head.hash, epoch: driver.state.epoch };
   }
 
@@ -384,7 +401,7 @@ export class Sequencer implements SequencerApi {
     this.damage.repeat(seen);
     // The old server's answer does not count. Probe again.
     if (this.followMovedNodes(seen)) return this.follower.probeAfter(0);
-    const next = recoveredTo(seen, this.quorum, this.options.identity.cluster);
+    const next = recoveredTo(seen, this.membership.quorum, this.options.identity.cluster);
     if (next !== null)
       return this.fail(
         'CLUSTER_RECOVERED',
@@ -393,7 +410,7 @@ export class Sequencer implements SequencerApi {
     const { configuration } = this.membership;
     const { votes, why } = votesOf(seen, nodes, id, { at, configuration });
     this.eligibility.judge(seen, why);
-    if (votes.length < this.quorum) {
+    if (votes.length < this.membership.quorum) {
       this.freeSince = null;
       return this.eligibility.notFree(why);
     }

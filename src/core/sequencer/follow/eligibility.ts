@@ -10,7 +10,7 @@ import type { RetryBackoff } from '../lead/retry-backoff.js';
 import { retentionMargin, type RetentionMargin } from './retention-margin.js';
 
 export interface EligibilityOptions {
-  quorum: number;
+  quorum(): number;
   producer: Producer;
   backoff: RetryBackoff;
   clock: Clock;
@@ -46,7 +46,8 @@ export class Eligibility {
 
   /** `why`: what the nodes that would not have it lead say. */
   judge(seen: ProbeResult, why: string): void {
-    const { quorum, producer, backoff, clock, height } = this.options;
+    const { producer, backoff, clock, height } = this.options;
+    const quorum = this.options.quorum();
     const head = height();
     const heads = seenHeads(seen, head);
     this.heedMargin(head, heads);

@@ -5,7 +5,8 @@
 import { usableLeaseMs } from '../../config.js';
 import type { Clock, NodePort, Random } from '../../ports.js';
 import { committedPrefix, type LedgerAnomaly } from '../../protocol/ledger.js';
-import type { Block, Entry, Epoch, Hash, Height } from '../../protocol/types.js';
+import { parseConfiguration, type Configuration } from '../../protocol/configuration.js';
+import type { Block, Entry, Epoch, Hash, Height, NodeView } from '../../protocol/types.js';
 import { admittedViews, leaderOf, probe, untilFreeMs, type ProbeResult } from '../../nodes/probe.js';
 
 /** When one node reports that the lock is gone, the other nodes have this long to report it, too. */
@@ -15,7 +16,8 @@ const EVE_MS = 5;
 
 export interface FollowerOptions {
   nodes: readonly NodePort[];
-  quorum: number;
+  /** The quorum of the members, and which of the nodes are members. */
+  membership: { quorum: number; asks(node: number): boolean };
   ttlMs: number;
   nodeTimeoutMs: number;
   pollMs: number;
@@ -52,6 +54,12 @@ interface View {
   highestEpoch: Epoch;
   /** Answers of the tail in a row that came from another memory than the probe has shown. */
   strange: number;
+  /** The configuration that the node showed last. Null: it has shown none. */
+  configuration: Configuration | null;
+  /** When the node showed it, entries up to this epoch were on it already. Entries of a later epoch do not count yet. */
+  shownEpoch: Epoch;
+  /** The node is being asked for it. */
+  asking: boolean;
   /** Wakes the tail loop when the view changed. */
   changed: () => void;
 }
@@ -86,6 +94,9 @@ export class Follower {
       lastId: '',
       highestEpoch: 0,
       strange: 0,
+      configuration: null,
+      shownEpoch: 0,
+      asking: false,
       changed: () => {},
     }));
     this.lastProbe = null;
@@ -105,6 +116,13 @@ export class Follower {
     this.forgetTold();
     for (const stop of this.stopHints) stop();
     for (const view of this.views) view.changed();
+  }
+
+  /** Another set of nodes counts. */
+  restart(): void {
+    if (!this.active) return;
+    this.stop();
+    this.start();
   }
 
   /** Probes all nodes and tells the orchestrator. All requests during a probe together cause one more probe. */
@@ -144,37 +162,30 @@ export class Follower {
 
   private async probeOnce(): Promise<void> {
     if (!this.active) return;
-    const { nodes, quorum, nodeTimeoutMs, pollMs, pollJitterMs, clock, random, ttlMs } = this.options;
+    const { nodes, membership, nodeTimeoutMs, pollMs, pollJitterMs, clock, random, ttlMs } = this.options;
     this.cancelPoll();
     // The connection generation is read before the probe. An answer over a newer connection counts only at the next
     // probe.
     const generations = nodes.map((node) => node.connectionGeneration);
-    const seen = await probe(nodes, quorum, nodeTimeoutMs, clock);
-    if (!this.active) return;
+    const epochs = this.views.map((view) => view.highestEpoch);
+    const { life } = this;
+    const seen = await probe(nodes, membership.quorum, nodeTimeoutMs, clock, membership.asks);
+    if (!this.active || this.life !== life) return;
     this.cancelPoll = clock.after(pollMs + random.unit() * pollJitterMs, () => void this.probeNow());
     seen.replies.forEach((reply, i) => {
-      if (reply) this.noteAdmission(i, reply.outcome === 'accepted' ? reply.value : null, generations[i]!);
+      if (reply)
+        this.noteAdmission(i, reply.outcome === 'accepted' ? reply.value : null, generations[i]!, epochs[i] ?? 0);
     });
-    const freeMs = untilFreeMs(seen, quorum, ttlMs);
+    const freeMs = untilFreeMs(seen, membership.quorum, ttlMs);
     if (freeMs > 0) this.armLease(clock.now() + freeMs + 1, freeMs <= this.eveMs ? seen : undefined);
     this.advance();
     this.lastProbe = seen;
     this.options.onProbe(seen, seen.at);
   }
 
-  private noteAdmission(
-    i: number,
-    view: {
-      admission: string;
-      incarnation: string;
-      head: number;
-      headEpoch: number;
-      headHash: string;
-      floor: number;
-    } | null,
-    generation: number,
-  ): void {
-    const known = this.views[i]!;
+  private noteAdmission(i: number, view: NodeView | null, generation: number, epoch: Epoch): void {
+    const known = this.views[i];
+    if (!known) return; // it was opened while the others were probed
     const admitted =
       view?.admission === 'admitted' &&
       this.options.nodes[i]!.connectionGeneration === generation &&
@@ -197,11 +208,31 @@ export class Follower {
     if (view) {
       known.incarnation = view.incarnation;
       known.generation = generation;
+      known.configuration = parseConfiguration(view.config);
+      known.shownEpoch = Math.max(epoch, view.headEpoch);
     }
     if (known.admitted !== admitted) {
       known.admitted = admitted;
       known.changed();
     }
+  }
+
+  /**
+   * Entries of an epoch that this node has not shown before count only by the configuration that the node knows since
+   * (I10): the term of that epoch may count by more members than this follower knows of.
+   */
+  private async showConfiguration(i: number, view: View): Promise<void> {
+    if (view.asking) return;
+    view.asking = true;
+    const { nodes, nodeTimeoutMs } = this.options;
+    const { connectionGeneration } = nodes[i]!;
+    const epoch = view.highestEpoch;
+    const reply = await nodes[i]!.call({ script: 'inspect', brief: true }, nodeTimeoutMs);
+    view.asking = false;
+    if (!this.active || this.views[i] !== view || reply.outcome !== 'accepted') return; // the next probe shows it
+    this.noteAdmission(i, reply.value, connectionGeneration, epoch);
+    this.advance();
+    if (view.highestEpoch > view.shownEpoch) void this.showConfiguration(i, view);
   }
 
   private async tail(i: number, life: number): Promise<void> {
@@ -248,6 +279,7 @@ export class Follower {
       }
       // Only an accepted write renews the lease (I8).
       if (reply.value.entries.length > 0) this.armLease(clock.now() + ttlMs + 1);
+      if (view.highestEpoch > view.shownEpoch) void this.showConfiguration(i, view);
       this.advance();
     }
   }
@@ -264,13 +296,15 @@ export class Follower {
   private async applyAll(): Promise<void> {
     for (;;) {
       if (!this.active) return;
-      const { nodes, head } = this.options;
-      const followed = this.views.map((view, i) => ({
+      const { nodes, head, membership } = this.options;
+      const members = nodes.filter((_, i) => membership.asks(i)).length;
+      const followed = this.views.map(({ admitted, incarnation, configuration, shownEpoch, entries }, i) => ({
         id: nodes[i]!.id,
-        admitted: view.admitted,
-        entries: [...view.entries.values()],
+        admitted: admitted && membership.asks(i),
+        entries: [...entries.values()].filter(({ epoch }) => epoch <= shownEpoch),
+        ...(configuration === null ? {} : { shown: { configuration, incarnation } }),
       }));
-      const { committed, anomalies } = committedPrefix(followed, nodes.length, head());
+      const { committed, anomalies } = committedPrefix(followed, members, head());
       for (const next of committed) {
         // A peer delivered it while this loop waited for room. Compute the proven blocks again.
         if (next.height !== head().height + 1) break;
@@ -366,7 +400,8 @@ export class Follower {
    */
   private freedProbe(): ProbeResult | null {
     const { lastProbe, released } = this;
-    const { quorum, clock } = this.options;
+    const { clock } = this.options;
+    const { quorum } = this.options.membership;
     const leader = lastProbe && leaderOf(lastProbe, quorum);
     if (!leader || released.size < quorum || this.views.some((view) => view.highestEpoch > leader.epoch)) return null;
     const replies = lastProbe.replies.map((reply, i) =>

@@ -38,7 +38,8 @@ export class ChainTime {
   /** The last block of this leadership, and when it was made. Its time is not rounded, so that short steps add up. */
   private last: { time: number; madeAt: number } | null = null;
 
-  constructor(private readonly quorum: number) {}
+  /** `quorum`: how many nodes must have been heard. */
+  constructor(private readonly quorum: () => number) {}
 
   hear({ node, timeMs, sentAt, heardAt }: HeardTime): void {
     this.readings.set(node, readingOf(timeMs, sentAt, heardAt));
@@ -55,7 +56,7 @@ export class ChainTime {
    * parent's timestamp.
    */
   next(parent: number, now: number): number {
-    const median = medianClock(this.readings.values(), this.quorum);
+    const median = medianClock(this.readings.values(), this.quorum());
     const shown = median === null ? parent : median.ms + now;
     const time = Math.max(parent, this.last === null ? shown : Math.min(shown, latest(this.last, now)));
     this.last = { time, madeAt: now };
@@ -64,7 +65,7 @@ export class ChainTime {
 
   /** Clocks that differ from the median: this sequencer's wall clock and those of nodes. */
   wrong(wall: number, now: number): WrongClock[] {
-    const median = medianClock(this.readings.values(), this.quorum);
+    const median = medianClock(this.readings.values(), this.quorum());
     if (median === null) return [];
     const all: [string, ClockReading][] = [['', { ms: wall - now, errorMs: 0 }], ...this.readings];
     return all.flatMap(([node, reading]) => {

@@ -23,11 +23,10 @@ export class DamageReports {
   /** Per node: the incarnation that is known to be damaged. */
   known: ({ incarnation: string; why: string } | null)[];
   /** Per node: when its damage was last reported to a leader. */
-  private readonly reported: number[];
+  private readonly reported: number[] = [];
 
   constructor(private readonly options: DamageReportsOptions) {
     this.known = options.nodes.map(() => null);
-    this.reported = options.nodes.map(() => -Infinity);
   }
 
   /** Raises one alarm, and tells the leader until the repair is done. */
@@ -53,7 +52,7 @@ export class DamageReports {
   learn(tracks: readonly NodeProgress[]): void {
     this.known = tracks.map(({ damage, incarnation }, i) => {
       if (damage) return { incarnation: damage.incarnation, why: damage.why };
-      const known = this.known[i]!;
+      const known = this.known[i] ?? null;
       return known && incarnation !== '' && incarnation !== known.incarnation ? null : known;
     });
   }
@@ -66,7 +65,8 @@ export class DamageReports {
     const { nodes, id, random, clock } = this.options;
     const known = this.known[node];
     const leader = this.options.leader();
-    if (!known || !leader || leader.id === id || clock.now() - this.reported[node]! < REPORT_EVERY_MS) return;
+    if (!known || !leader || leader.id === id || clock.now() - (this.reported[node] ?? -Infinity) < REPORT_EVERY_MS)
+      return;
     this.reported[node] = clock.now();
     void reportDamage(nodes, { node: nodes[node]!.id, ...known }, leader, id, random.hex(8));
   }

@@ -4,13 +4,14 @@
 import { usableLeaseMs, type Timing } from '../../config.js';
 import type { EmitEvent } from '../../events.js';
 import type { ChainStore, Clock, NodePort, Producer, Random } from '../../ports.js';
-import { quorumFor } from '../../protocol/configuration.js';
+import { newest } from '../../protocol/configuration.js';
 import type { Standing } from '../../protocol/node-progress.js';
+import { notedChange } from '../../protocol/reconfigure.js';
 import type { TermEnd } from '../../protocol/term-codes.js';
 import type { LocalChain, TermSettings } from '../../protocol/term-state.js';
 import type { Block, Epoch, LeaderRequest } from '../../protocol/types.js';
 import type { DamageReports } from './damage-reports.js';
-import { probe, votesOf } from '../../nodes/probe.js';
+import { probe, votesOf, type ProbeResult } from '../../nodes/probe.js';
 import type { Membership } from './membership.js';
 import type { BlockBuilder } from './block-builder.js';
 import type { Renewals } from './term-renewal.js';
@@ -37,7 +38,6 @@ export interface LeadershipOptions {
 }
 
 export interface LeadershipParts {
-  quorum: number;
   blockBuilder: BlockBuilder;
   damage: DamageReports;
   renewals: Renewals;
@@ -159,21 +159,35 @@ export class Leadership {
     reason: string,
     course: Course,
   ): Promise<{ votes: { node: number; epoch: Epoch }[] | null; end?: TermEnd }> {
-    const { id, nodes, clock, timing } = this.options;
+    const { id, nodes } = this.options;
     const { parts } = this;
     const { owner } = driver.state.settings;
     parts.blockBuilder.stop();
     parts.renewals.note(driver.state.nodes);
     course.renewed = { owner, epoch: driver.state.epoch, reason };
-    const seen = await probe(nodes, parts.quorum, timing.nodeTimeoutMs, clock);
-    parts.membership.learn(seen);
-    const again = votesOf(seen, nodes, id, { own: owner, configuration: parts.membership.configuration });
-    if (again.votes.length < parts.quorum)
+    const { membership } = parts;
+    // What the nodes have noted is in force. A node that has just become a member must be asked for its vote.
+    membership.take(newest(membership.configuration, notedChange(driver.state)));
+    const seen = await this.probeMembers();
+    const again = votesOf(seen, nodes, id, { own: owner, configuration: membership.configuration });
+    if (again.votes.length < membership.quorum)
       return {
         votes: null,
         end: { code: 'RENEWAL_FAILED', reason: `the term could not be renewed: ${again.why}` },
       };
     return { votes: await parts.renewals.liftEpoch(seen, again.votes, owner) };
+  }
+
+  /** Learns the configuration. If another set of nodes counts now, it asks those. */
+  private async probeMembers(): Promise<ProbeResult> {
+    const { nodes, clock, timing } = this.options;
+    const { membership } = this.parts;
+    for (;;) {
+      const { members } = membership;
+      const seen = await probe(nodes, membership.quorum, timing.nodeTimeoutMs, clock, membership.asks);
+      membership.learn(seen);
+      if (membership.members === members) return seen;
+    }
   }
 
   /** The locks are released first. Reports and answers follow while the nodes release the locks. */
@@ -231,7 +245,7 @@ export class Leadership {
       owner,
       ...(previousOwner === undefined ? {} : { previousOwner }),
       nodes: nodes.length,
-      quorum: configuration === null ? this.parts.quorum : quorumFor(configuration),
+      quorum: membership.quorum,
       ttlMs: timing.ttlMs,
       usableLeaseMs: usableLeaseMs(timing.ttlMs),
       nodeTimeoutMs: timing.nodeTimeoutMs,

@@ -6,13 +6,28 @@ import {
   compareVersions,
   configurationText,
   firstConfiguration,
+  memberOf,
   memoryNamed,
   newest,
   parseVersion,
+  quorumFor,
   type Configuration,
   type Version,
 } from '../../protocol/configuration.js';
+import { quorumOf } from '../../protocol/quorum.js';
 import type { ProbeResult } from '../../nodes/probe.js';
+
+export interface MembershipOptions {
+  /** Grows when a member is opened. The index of a node never changes. */
+  nodes: NodePort[];
+  cluster: string;
+  /** Opens a node that this process was not told of. */
+  open?: (member: { id: string; url: string }) => Promise<NodePort>;
+  /** Another set of ids counts now. */
+  changed?(): void;
+  /** A member was opened. */
+  opened?(id: string): void;
+}
 
 export class Membership {
   /** The newest configuration that any node has shown. Null when no node has shown one. */
@@ -20,15 +35,49 @@ export class Membership {
   /** Per replaced node: the configuration version by which this process changed the node's address. */
   private readonly followed = new Map<string, Version>();
 
-  constructor(
-    private readonly nodes: readonly NodePort[],
-    private readonly cluster: string,
-  ) {}
+  /** The ids of the members, as one text. It changes when the set of members changes. */
+  members: string;
+  /** Members that are being opened. */
+  private readonly opening = new Set<string>();
+
+  constructor(private readonly options: MembershipOptions) {
+    this.members = idsOf(options.nodes);
+  }
+
+  get quorum(): number {
+    return this.configuration === null ? quorumOf(this.options.nodes.length) : quorumFor(this.configuration);
+  }
+
+  /** Whether the node with this index counts. A node that was removed keeps its index, and is asked for nothing. */
+  readonly asks = (node: number): boolean =>
+    this.configuration === null || memberOf(this.configuration, this.options.nodes[node]!.id) !== undefined;
+
+  /** The nodes that count. */
+  get nodes(): NodePort[] {
+    return this.options.nodes.filter((_, node) => this.asks(node));
+  }
+
+  /** The index of the node with this id, which is opened if need be. The index of a node never changes. */
+  async indexOf(id: string, url: string): Promise<number> {
+    const { nodes, open } = this.options;
+    const known = nodes.findIndex((one) => one.id === id);
+    if (known >= 0 || !open) {
+      if (known >= 0 && nodes[known]!.url !== url) nodes[known]!.moveTo?.(url);
+      return known;
+    }
+    const port = await open({ id, url });
+    const meanwhile = nodes.findIndex((one) => one.id === id);
+    if (meanwhile < 0) return nodes.push(port) - 1;
+    await port.close();
+    return meanwhile;
+  }
 
   /** Returns the ids of nodes whose address has changed. */
   learn(seen: ProbeResult): string[] {
     const shown = seen.replies.map((reply) =>
-      reply?.outcome === 'accepted' && reply.value.cluster === this.cluster && reply.value.admission !== 'foreign'
+      reply?.outcome === 'accepted' &&
+      reply.value.cluster === this.options.cluster &&
+      reply.value.admission !== 'foreign'
         ? reply.value.config
         : '',
     );
@@ -38,12 +87,18 @@ export class Membership {
   /** Takes a configuration that a term of this process has made or learnt. Returns as `learn` does. */
   take(configuration: Configuration | null): string[] {
     this.configuration = configuration;
+    const members = configuration === null ? this.members : idsOf(configuration.members);
+    if (members !== this.members) {
+      this.members = members;
+      this.options.changed?.();
+    }
+    void this.openMissing();
     return (configuration?.members ?? []).flatMap(({ id, url, since }) => {
       const version = parseVersion(since ?? '');
       const last = this.followed.get(id);
       if (version === null || (last !== undefined && compareVersions(version, last) <= 0)) return [];
       this.followed.set(id, version);
-      const port = this.nodes.find((one) => one.id === id);
+      const port = this.options.nodes.find((one) => one.id === id);
       if (!port?.moveTo || port.url === url) return [];
       port.moveTo(url);
       return [id];
@@ -53,6 +108,24 @@ export class Membership {
   /** Whether this memory of the node is the one that counts. Without a configuration, nobody compares memories. */
   counts(id: string, incarnation: string): boolean {
     return this.configuration === null || memoryNamed(this.configuration, id) === incarnation;
+  }
+
+  /** A member that this process was not told of is opened at the address in the configuration. */
+  private async openMissing(): Promise<void> {
+    const { nodes, open, opened } = this.options;
+    if (!open) return;
+    for (const { id, url } of this.configuration?.members ?? []) {
+      if (this.opening.has(id) || nodes.some((one) => one.id === id)) continue;
+      this.opening.add(id);
+      try {
+        await this.indexOf(id, url);
+        opened?.(id);
+      } catch {
+        // It cannot be opened (its credentials cannot be read): the next probe tries again.
+      } finally {
+        this.opening.delete(id);
+      }
+    }
   }
 
   /** A claim of this process carries this text. Two texts of one version never differ in anything that counts. */
@@ -69,9 +142,16 @@ export class Membership {
     const members = seen.replies.flatMap((reply, i) => {
       if (reply?.outcome !== 'accepted') return [];
       const { admission, cluster, incarnation } = reply.value;
-      const { id, url } = this.nodes[i]!;
-      return admission === 'admitted' && cluster === this.cluster ? [{ id, memory: incarnation, url }] : [];
+      const { id, url } = this.options.nodes[i]!;
+      return admission === 'admitted' && cluster === this.options.cluster ? [{ id, memory: incarnation, url }] : [];
     });
-    return members.length === this.nodes.length ? firstConfiguration(members) : null;
+    return members.length === this.options.nodes.length ? firstConfiguration(members) : null;
   }
+}
+
+function idsOf(nodes: readonly { id: string }[]): string {
+  return nodes
+    .map(({ id }) => id)
+    .sort()
+    .join(' ');
 }

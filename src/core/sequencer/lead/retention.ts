@@ -8,7 +8,7 @@ import type { Height } from '../../protocol/types.js';
 export interface RetentionOptions {
   limits: Limits;
   /** Nodes that may be lost. When more nodes are full, the range may shrink to what the protocol needs. */
-  spare: number;
+  spare(): number;
   head(): Height;
   /** Blocks in the range that these limits give now. */
   blocksIn(limits: Limits): number;
@@ -86,7 +86,7 @@ export class Retention {
     const have = blocksIn(this.limits());
     if (full.length > 0) {
       if (askedAt <= this.narrowedAt + 1) return;
-      const least = full.length > spare ? LEAST : KEPT;
+      const least = full.length > spare() ? LEAST : KEPT;
       const to = Math.max(least, Math.min(have - 1, Math.floor((have * AIM) / worst)));
       this.refusedNow.clear();
       this.short = full.map((fact) => `${fact.node} uses ${Math.round(100 * shareOf(fact))} % of its maxmemory`);

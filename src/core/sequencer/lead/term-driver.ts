@@ -4,6 +4,7 @@
 import { tellAll } from '../../nodes/ask-all.js';
 import type { BackfillBatch, ChainStore, Clock, NodePort } from '../../ports.js';
 import { calm } from '../../protocol/admission.js';
+import type { MembersChange } from '../../protocol/configuration.js';
 import { configurationOf } from '../../protocol/members.js';
 import { counts } from '../../protocol/node-progress.js';
 import { batchSize } from '../../protocol/fill-pace.js';
@@ -127,6 +128,11 @@ export class TermDriver {
   /** An operator put another server, at this address, in the node's place. */
   replaced(node: number, url: string): void {
     this.feed({ type: 'replaced', now: this.clock.now(), node, url });
+  }
+
+  /** An operator asked for another set of members, or for other agreed settings. */
+  change(change: MembersChange, node: number): void {
+    this.feed({ type: 'change', now: this.clock.now(), change, node });
   }
 
   /** How many ms of the lease may still be relied on. 0 when the lease has ended or this sequencer does not lead. */

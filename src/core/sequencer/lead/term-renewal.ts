@@ -8,18 +8,22 @@ import type { ProbeResult } from '../../nodes/probe.js';
 /** After this long without a renewal, a node counts as new again. */
 const FORGOTTEN_MS = 120_000;
 
+const NEVER = { count: 0, at: -Infinity };
+
 export class Renewals {
-  private renewals: { count: number; at: number }[];
+  /** Per node. A node that was never the cause of a renewal may be missing. */
+  private renewals: ({ count: number; at: number } | undefined)[] = [];
 
   constructor(
     private readonly options: { nodes: readonly NodePort[]; clock: Clock; timing: { nodeTimeoutMs: number } },
-  ) {
-    this.renewals = options.nodes.map(() => ({ count: 0, at: -Infinity }));
-  }
+  ) {}
 
   /** Per node: the earliest time at which a term may be renewed for it. */
   notBefore(): number[] {
-    return this.renewals.map(({ count, at }) => (count === 0 ? 0 : at + Math.min(1000 * 2 ** (count - 1), 60_000)));
+    return this.options.nodes.map((_, i) => {
+      const { count, at } = this.renewals[i] ?? NEVER;
+      return count === 0 ? 0 : at + Math.min(1000 * 2 ** (count - 1), 60_000);
+    });
   }
 
   /** A term ended so that it can be renewed for these nodes. */
@@ -27,7 +31,7 @@ export class Renewals {
     const now = this.options.clock.now();
     tracks.forEach((track, i) => {
       if (!track.wantsRenewal) return;
-      const { count, at } = this.renewals[i]!;
+      const { count, at } = this.renewals[i] ?? NEVER;
       this.renewals[i] = { count: now - at > FORGOTTEN_MS ? 1 : count + 1, at: now };
     });
   }

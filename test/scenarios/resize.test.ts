@@ -1,0 +1,299 @@
+// The number of nodes changes while sequencers run (docs/PROTOCOL.md section 8, I13): one member a step, filled and
+// admitted before it counts, noted by a quorum of the old set and by one of the new set.
+import { describe, expect, it } from 'vitest';
+import { emptyNodeState, memoryIdentity, MemoryServer } from '../support/memory-node.js';
+import { IDENTITY, VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
+import { parseConfiguration } from '../../src/core/protocol/configuration.js';
+
+const identity = memoryIdentity(IDENTITY);
+
+class Resized extends VirtualCluster {
+  private asked = 0;
+
+  /** An empty server that can become a member. */
+  empty(id: string): MemoryServer {
+    const server = new MemoryServer(id, () => this.clock.now(), emptyNodeState(`run-${id}`));
+    this.elsewhere.set(`memory://${id}`, server);
+    return server;
+  }
+
+  get all(): MemoryServer[] {
+    return [...this.servers, ...this.elsewhere.values()];
+  }
+
+  /** The ids of the newest configuration that any node knows. */
+  get members(): string {
+    const known = this.all.map(({ state }) => parseConfiguration(state.record?.config ?? ''));
+    const newest = known.reduce((a, b) =>
+      a === null || (b !== null && b.version.epoch * 1000 + b.version.turn > a.version.epoch * 1000 + a.version.turn)
+        ? b
+        : a,
+    );
+    return newest?.members.map(({ id }) => id).join(' ') ?? '';
+  }
+
+  /** Leaves the request on every member that is not cut off. */
+  ask(kind: 'resize' | 'set', to: string, plan: object): void {
+    const epoch = this.leader()?.sequencer.status().epoch ?? 0;
+    const request = { id: `q${++this.asked}`, kind, to, plan: JSON.stringify(plan), by: 'ops', reason: '', epoch };
+    for (const server of this.all) {
+      if (server.state.record?.pending !== '') continue;
+      server.apply({ script: 'request_leader', request, ttlMs: 1000 }, identity, server.id);
+    }
+  }
+
+  /** As the command does: asks again until the configuration says so, and the leader counts by it. */
+  async resize(to: string, plan: object, members: string): Promise<void> {
+    let askAt = 0;
+    await this.until(
+      () => {
+        if (this.members === members) return true;
+        if (this.clock.now() >= askAt && this.leader()) {
+          this.ask('resize', to, plan);
+          askAt = this.clock.now() + 500;
+        }
+        return false;
+      },
+      8000,
+      `members ${members}`,
+    );
+  }
+
+  add(id: string, members: string): Promise<void> {
+    return this.resize(id, { url: `memory://${id}` }, members);
+  }
+
+  remove(id: string, members: string): Promise<void> {
+    return this.resize(id, { remove: true }, members);
+  }
+
+  async grown(by: number, limitMs = 4000): Promise<void> {
+    const height = Math.max(...this.sequencers.map(({ store }) => store.head().height));
+    await this.until(
+      () => this.sequencers.every(({ store }) => store.head().height >= height + by),
+      limitMs,
+      `${by} more blocks for everybody`,
+    );
+  }
+
+  oneChain(): void {
+    const [first, ...others] = this.sequencers.map(({ store }) => store);
+    for (const other of others)
+      for (let height = 1; height <= Math.min(first!.head().height, other.head().height); height++)
+        expect(other.get(height)?.hash, `height ${height}`).toBe(first!.get(height)?.hash);
+  }
+}
+
+async function running(sequencers = ['seq-a', 'seq-b'], nodes = 3): Promise<Resized> {
+  const cluster = new Resized({ nodes, limits: { retainBlocks: 1000 } });
+  for (const id of sequencers) cluster.start(id);
+  await cluster.until(() => cluster.sequencers.every(({ store }) => store.head().height > 3), 3000, 'a leader');
+  return cluster;
+}
+
+function cut(who: VirtualSequencer, is: boolean): void {
+  for (const node of who.nodes) node.setCut(is);
+}
+
+describe('resize', () => {
+  it('3 → 4 → 5 → 4 → 3: filled before it counts; running sequencers follow, and the gap is a block time', async () => {
+    const cluster = await running();
+    cluster.empty('r4');
+    cluster.empty('r5');
+    for (const [id, to] of [
+      ['r4', 'r1 r2 r3 r4'],
+      ['r5', 'r1 r2 r3 r4 r5'],
+    ] as const) {
+      await cluster.add(id, to);
+      await cluster.grown(5);
+      const server = cluster.elsewhere.get(`memory://${id}`)!;
+      expect(server.state.record).toMatchObject({ pending: '' });
+      expect(server.state.entries.length, 'filled').toBe(cluster.servers[0]!.state.entries.length);
+    }
+    for (const { nodes } of cluster.sequencers)
+      expect(nodes.map(({ id }) => id)).toEqual(['r1', 'r2', 'r3', 'r4', 'r5']);
+    for (const [id, to] of [
+      ['r1', 'r2 r3 r4 r5'],
+      ['r4', 'r2 r3 r5'],
+    ] as const) {
+      await cluster.remove(id, to);
+      await cluster.grown(5);
+    }
+    const { height } = cluster.leader()!.sequencer.status();
+    expect(cluster.servers[0]!.state.record!.head, 'nobody writes to a removed server').toBeLessThan(height - 5);
+    cluster.oneChain();
+    const { store } = cluster.leader()!;
+    const times = Array.from({ length: height }, (_, at) => store.get(at + 1)!.timestamp).slice(4);
+    const gaps = times.slice(1).map((time, at) => time - times[at]!);
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(cluster.timing.blockTimeMs + 50);
+  });
+
+  // Each moment of a change at which its leader is cut off from every node.
+  const filling = (cluster: Resized, id: string): boolean =>
+    cluster.elsewhere.get(`memory://${id}`)?.state.record?.pending !== '';
+  const noters = (cluster: Resized, ids: string): number =>
+    cluster.all.filter(
+      ({ state }) =>
+        parseConfiguration(state.record?.config ?? '')
+          ?.members.map(({ id }) => id)
+          .join(' ') === ids,
+    ).length;
+
+  it.each<[string, (cluster: Resized) => boolean]>([
+    ['the new server is being filled', (cluster) => filling(cluster, 'r4')],
+    ['the new server is admitted, and no member', (cluster) => !filling(cluster, 'r4')],
+    ['one node has noted the change', (cluster) => noters(cluster, 'r1 r2 r3 r4') >= 1],
+    ['two nodes have', (cluster) => noters(cluster, 'r1 r2 r3 r4') >= 2],
+    ['all nodes have', (cluster) => noters(cluster, 'r1 r2 r3 r4') >= 4],
+  ])('add: the leader is cut off when %s → the next one goes on, and the same request is done', async (_, moment) => {
+    const cluster = await running();
+    cluster.empty('r4');
+    const first = cluster.leader()!;
+    const takes = { r4: () => 3 };
+    for (const node of first.nodes) node.takes = takes.r4;
+    cluster.ask('resize', 'r4', { url: 'memory://r4' });
+    for (let at = 0; at < 4000 && !moment(cluster); at++) await cluster.clock.advance(0.25);
+    expect(moment(cluster), 'the moment was met').toBe(true);
+    cut(first, true);
+    await cluster.until(() => cluster.leader() !== undefined && cluster.leader() !== first, 4000, 'another leader');
+    await cluster.add('r4', 'r1 r2 r3 r4');
+    cut(first, false);
+    await cluster.grown(10, 6000);
+    cluster.oneChain();
+    for (const server of cluster.all) expect(server.state.record, server.id).toMatchObject({ pending: '' });
+  });
+
+  it.each<[string, (cluster: Resized) => boolean]>([
+    ['nobody has noted the change', () => true],
+    ['one node has', (cluster) => noters(cluster, 'r1 r2 r3') >= 1],
+    ['three nodes have', (cluster) => noters(cluster, 'r1 r2 r3') >= 3],
+  ])('remove: the leader is cut off when %s → the same request is done', async (_, moment) => {
+    const cluster = await running(['seq-a', 'seq-b'], 4);
+    const first = cluster.leader()!;
+    cluster.ask('resize', 'r4', { remove: true });
+    for (let at = 0; at < 4000 && !moment(cluster); at++) await cluster.clock.advance(0.25);
+    expect(moment(cluster), 'the moment was met').toBe(true);
+    cut(first, true);
+    await cluster.until(() => cluster.leader() !== undefined && cluster.leader() !== first, 4000, 'another leader');
+    await cluster.remove('r4', 'r1 r2 r3');
+    cut(first, false);
+    await cluster.grown(10, 6000);
+    cluster.oneChain();
+  });
+
+  it('1 → 2 → 3 → 2 → 1: every set has a quorum of the one before and of the next', async () => {
+    const cluster = await running(['seq-a'], 1);
+    for (const id of ['r2', 'r3']) cluster.empty(id);
+    await cluster.add('r2', 'r1 r2');
+    await cluster.grown(3);
+    await cluster.add('r3', 'r1 r2 r3');
+    await cluster.grown(3);
+    await cluster.remove('r1', 'r2 r3');
+    await cluster.grown(3);
+    await cluster.remove('r2', 'r3');
+    await cluster.grown(3);
+  });
+
+  it('a removed server that nobody emptied is no vote, whoever is still connected to it', async () => {
+    const cluster = await running(['seq-a', 'seq-b'], 4);
+    const [a, b] = cluster.sequencers as [VirtualSequencer, VirtualSequencer];
+    const [leader, other] = cluster.leader() === a ? [a, b] : [b, a];
+    cut(other, true);
+    await cluster.remove('r4', 'r1 r2 r3');
+    await cluster.until(() => leader.store.head().height > other.store.head().height + 3, 3000, 'blocks');
+    // The other one knows four members. It sees r3 and r4 only, and then r1 as well: three of four by its own list.
+    for (const node of other.nodes.slice(2)) node.setCut(false);
+    await cluster.clock.advance(2000);
+    expect(other.sequencer.status().role).not.toBe('leader');
+    cut(leader, true);
+    other.nodes[0]!.setCut(false);
+    await cluster.until(() => other.sequencer.status().role === 'leader', 4000, 'r1 and r3 are two of three');
+    await cluster.clock.advance(1000);
+    expect(cluster.servers[3]!.state.record!.head, 'r4 is written by nobody').toBeLessThan(
+      other.store.head().height - 5,
+    );
+    cut(leader, false);
+    await cluster.grown(5);
+    cluster.oneChain();
+  });
+
+  it.each(['r1', 'r4'])(
+    'a node that loses its memory while r4 joins (%s) → both are in, and nothing forks',
+    async (id) => {
+      const cluster = await running();
+      cluster.empty('r4');
+      cluster.ask('resize', 'r4', { url: 'memory://r4' });
+      await cluster.until(() => (cluster.elsewhere.get('memory://r4')!.state.record?.head ?? 0) > 0, 2000, 'filling');
+      cluster.all.find((server) => server.id === id)!.restart('none');
+      await cluster.add('r4', 'r1 r2 r3 r4');
+      await cluster.grown(10, 6000);
+      for (const server of cluster.all) expect(server.state.record, server.id).toMatchObject({ pending: '' });
+      cluster.oneChain();
+    },
+  );
+
+  it('r4 loses its memory once it is admitted and before it is a member → it is filled again', async () => {
+    const cluster = await running();
+    const server = cluster.empty('r4');
+    cluster.ask('resize', 'r4', { url: 'memory://r4' });
+    for (let at = 0; at < 8000 && server.state.record?.pending !== ''; at++) await cluster.clock.advance(0.25);
+    server.restart('none');
+    await cluster.add('r4', 'r1 r2 r3 r4');
+    await cluster.until(() => server.state.record?.pending === '', 3000, 'r4 has a memory');
+    await cluster.grown(5);
+    cluster.oneChain();
+  });
+
+  it('set: every node has the new values, under the same members', async () => {
+    const cluster = await running();
+    cluster.ask('set', '', { settings: { dedupMs: 5000 } });
+    await cluster.until(
+      () => cluster.all.every(({ state }) => state.record!.config.includes('dedup-ms=5000')),
+      3000,
+      'the values',
+    );
+    expect(cluster.members).toBe('r1 r2 r3');
+    await cluster.grown(3);
+  });
+
+  it('refused: an unknown change, and one that leaves too few nodes', async () => {
+    const cluster = await running();
+    const outcomes = (): string[] =>
+      cluster.sequencers.flatMap(({ events }) =>
+        events.flatMap((event) => (event.type === 'request' ? [event.outcome] : [])),
+      );
+    cluster.ask('resize', 'r5', {});
+    await cluster.until(() => outcomes().length === 1, 2000, 'an answer');
+    const leader = cluster.leader()!;
+    leader.nodes[2]!.setCut(true);
+    await cluster.until(() => leader.sequencer.status().nodes[2]!.why.includes('no answer'), 3000, 'r3 silent');
+    cluster.ask('resize', 'r1', { remove: true });
+    await cluster.until(() => outcomes().length === 2, 3000, 'an answer');
+    expect(outcomes()).toEqual([
+      'refused: the request does not say what is to change',
+      'refused: without r1 only 1 of the 2 nodes needed count',
+    ]);
+    expect(cluster.members).toBe('r1 r2 r3');
+  });
+
+  it('a follower that knows three members sees two copies of a block that needs three → not committed', async () => {
+    const cluster = await running();
+    const [a, b] = cluster.sequencers as [VirtualSequencer, VirtualSequencer];
+    const [leader, other] = cluster.leader() === a ? [a, b] : [b, a];
+    cut(other, true);
+    cluster.empty('r4');
+    await cluster.add('r4', 'r1 r2 r3 r4');
+    const { height } = leader.store.head();
+    await cluster.until(() => leader.store.head().height > height + 3, 2000, 'blocks of the renewed term');
+    leader.nodes[2]!.setCut(true);
+    leader.nodes[3]!.setCut(true);
+    const copies = (): number[] => [0, 1].map((at) => cluster.servers[at]!.state.record!.head);
+    await cluster.until(() => copies().every((head) => head > leader.store.head().height), 2000, 'two copies');
+    const [pending] = copies() as [number];
+    other.nodes[0]!.setCut(false);
+    other.nodes[1]!.setCut(false);
+    await cluster.until(() => other.store.head().height >= pending - 1, 3000, 'the committed blocks');
+    await cluster.clock.advance(60);
+    expect(other.store.head().height, 'two of four').toBe(pending - 1);
+  });
+});
