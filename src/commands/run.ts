@@ -1,8 +1,9 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../cli/command/base-command.js';
 import { toSeqError } from '../cli/support/failure.js';
+import { abandonOutput, stdoutIsLog } from '../cli/support/output.js';
 import { countFlag, durationFlag, positiveFlag, sizeFlag } from '../cli/support/flags.js';
-import { Interrupted } from '../cli/support/interrupt.js';
+import { Interrupted, onHangup } from '../cli/support/interrupt.js';
 import type { Result } from '../cli/present/result.js';
 import { runSettings, SEQUENCER_LOG_LEVELS } from '../cli/compose/run-settings.js';
 import type { StopCode } from '../core/events.js';
@@ -104,19 +105,28 @@ export default class Run extends SeqCommand {
       import('../core/log/log.js'),
       import('../cli/compose/run-sequencer.js'),
     ]);
+    stdoutIsLog();
     const log = await openLog({
       id: settings.id,
       level: settings.logLevel,
       secrets: settings.secrets,
       colour: this.colour,
     });
+    // A terminal that was closed asks its processes to end. Without a terminal, SIGHUP never meant an end.
+    if (!process.stdout.isTTY && !process.stderr.isTTY)
+      onHangup(() => log.line('info', 'SIGHUP: it goes on', { event: 'hangup' }));
+    const close = async (end: { code: StopCode; reason: string }): Promise<void> => {
+      if (!(await log.close(end))) abandonOutput();
+    };
     try {
       await runSequencer(around, settings, log, this.signal);
-      log.close({ code: 'STOPPED', reason: 'asked to stop' });
+      await close({ code: 'STOPPED', reason: 'asked to stop' });
     } catch (error) {
-      log.close(endOf(error));
+      await close(endOf(error));
       throw error;
     }
+    const { reason } = this.signal;
+    if (reason instanceof Interrupted && reason.signal === 'SIGHUP') process.exitCode = reason.exit;
     return null;
   }
 }

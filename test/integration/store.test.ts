@@ -27,6 +27,7 @@ import { ChainMaker, keyed, text } from '../support/blocks.js';
 import { compileProgram } from '../support/compile.js';
 import { MemoryStore } from '../support/memory-store.js';
 import { ManualClock } from '../support/manual-clock.js';
+import { CONTAINER, mayContain } from '../support/namespaces.js';
 
 let base: string;
 let dir: string;
@@ -292,6 +293,30 @@ describe('store: on disk', () => {
     expect(readdirSync(dir).filter((name) => name.startsWith('writer.lock.'))).toEqual([]);
   });
 
+  // Needs root, for the pid namespaces.
+  test.skipIf(!mayContain).each([
+    ['the kernel holds the lock', {}, ''],
+    ['without the program flock', { PATH: '/nonexistent' }, 'STORE_LOCKED'],
+  ])('store: in a container, %s → refused from elsewhere while it lives', async (_how, env, after) => {
+    const first = writer({ before: CONTAINER, env });
+    expect((await first.lines.next()).value).toMatch(/^open 0 /);
+    const held = readFileSync(join(dir, 'writer.lock'), 'utf8');
+    const second = writer({ before: CONTAINER, env });
+    await second.ended;
+    expect(second.said()).toMatch(/STORE_LOCKED/);
+    expect(second.said()).toMatch(/process 1 of another container/);
+    expect(await refused(store())).toMatchObject({ code: 'STORE_LOCKED', exit: 78 });
+    expect(readFileSync(join(dir, 'writer.lock'), 'utf8')).toBe(held);
+    expect(readdirSync(dir).filter((name) => name.startsWith('writer.lock.'))).toEqual([]);
+    // A signal, not an end in order. Where only a pid names the holder, nobody elsewhere can know that it is gone.
+    first.child.kill('SIGKILL');
+    await first.ended;
+    const again = await store().catch((error: SeqError) => error);
+    expect('code' in again ? again.code : '').toBe(after);
+    if ('code' in again)
+      expect(again.next).toContain(`if no such process exists any more, remove ${join(dir, 'writer.lock')}`);
+  });
+
   test('store: directory is a file, or not a database, or of a newer format → STORE_UNREADABLE (78)', async () => {
     writeFileSync(dir, 'a file');
     expect(await refused(store())).toMatchObject({ code: 'STORE_UNREADABLE', exit: 78 });
@@ -361,12 +386,21 @@ describe('store: on disk', () => {
 });
 
 /** Starts the writing process; resolves with its lines as they come. */
-function writer(): { child: ChildProcess; lines: AsyncIterator<string>; ended: Promise<void> } {
+function writer({ before = [], env = {} }: { before?: readonly string[]; env?: NodeJS.ProcessEnv } = {}): {
+  child: ChildProcess;
+  lines: AsyncIterator<string>;
+  ended: Promise<void>;
+  /** What it said on stderr. */
+  said(): string;
+} {
   if (programs.length === 0) programs.push(compileProgram('test/support/store-writer.ts'));
-  const child = spawn(process.execPath, [programs[0]!, dir, 'c1'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [program, ...args] = [...before, process.execPath, programs[0]!, dir, 'c1'];
+  const child = spawn(program!, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  let said = '';
+  child.stderr.on('data', (text: Buffer) => (said += text.toString()));
   children.push(child);
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  return { child, lines: createInterface({ input: child.stdout! })[Symbol.asyncIterator](), ended };
+  return { child, lines: createInterface({ input: child.stdout! })[Symbol.asyncIterator](), ended, said: () => said };
 }
 const nextLine = async (lines: AsyncIterator<string>): Promise<[string, number, string]> => {
   const { value, done } = await lines.next();

@@ -1,23 +1,34 @@
-// A process that logs and ends at once, for tests of what arrives at the other end. argv: many | pretty | unread.
+// A process that logs and ends at once, for tests of what arrives at the other end. argv: many | pretty | unread | stuck.
 import { openLog } from '../../src/core/log/log.js';
 
 const mode = process.argv[2];
 const log = await openLog({ id: 'a', ...(mode === 'pretty' ? { pretty: true, colour: false } : {}) });
 if (mode === 'many') {
   for (let at = 0; at < 5000; at += 1) log.line('info', `line ${at}`);
-  log.close({ code: 'STORE_FAILED', reason: 'by r1' });
+  await log.close({ code: 'STORE_FAILED', reason: 'by r1' });
   process.exit(3);
 } else if (mode === 'pretty') {
   log.event({ type: 'role', from: 'follower', to: 'leader', epoch: 4, reason: 'won' });
-  log.close({ code: 'SIGTERM', reason: 'asked' });
+  await log.close({ code: 'SIGTERM', reason: 'asked' });
   process.exit(0);
+} else if (mode === 'stuck') {
+  // Nobody reads. It says on stderr that it got through, then that it would end, and waits for a reader.
+  for (let at = 0; at < 20_000; at += 1) log.line('info', `line ${at} ${'x'.repeat(200)}`);
+  process.stderr.write(`through ${log.lost}\n`);
+  process.stdin
+    .once('end', () => {
+      void log.close({ code: 'STOPPED', reason: 'r' }).then((all) => {
+        process.stderr.write(`closed ${all}\n`);
+        process.exit(all ? 0 : 9);
+      });
+    })
+    .resume();
 } else {
   // The parent says when it has closed its end.
   process.stdin
     .once('end', () => {
       for (let at = 0; at < 100; at += 1) log.line('info', 'x'.repeat(1000));
-      log.close({ code: 'STOPPED', reason: 'r' });
-      process.exit(log.lost > 0 ? 9 : 1);
+      void log.close({ code: 'STOPPED', reason: 'r' }).then(() => process.exit(log.lost > 0 ? 9 : 1));
     })
     .resume();
 }

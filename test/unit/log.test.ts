@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { SeqEvent } from '../../src/core/events.js';
 import { Collapser, sameness } from '../../src/core/log/collapse.js';
 import { lineOf } from '../../src/core/log/lines.js';
@@ -214,5 +214,41 @@ describe('log', () => {
   test('log: the reader goes away → the process goes on, lost lines are counted', async () => {
     const { code, err } = await run('unread');
     expect([err, code]).toEqual(['', 9]);
+  });
+
+  /** The writer after it wrote 20,000 lines that nobody read. */
+  const stuck = async () => {
+    const child = spawn(process.execPath, [program, 'stuck']);
+    let err = '';
+    child.stderr.on('data', (chunk) => (err += chunk));
+    await vi.waitFor(() => expect(err).toMatch(/^through \d+$/m), { timeout: 60_000 });
+    return { child, said: () => err, lost: Number(/^through (\d+)$/m.exec(err)![1]) };
+  };
+
+  test('log: nobody reads → the writer is not blocked, ends within its limit, and says so', async () => {
+    const { child, said, lost } = await stuck();
+    expect(lost).toBeGreaterThan(10_000);
+    child.stdin.end();
+    const [code] = await once(child, 'exit');
+    expect([code, said()]).toEqual([9, `through ${lost}\nclosed false\n`]);
+    child.stdout.destroy();
+  });
+
+  test('log: the reader reads again → whole lines, and every line that was left out is counted', async () => {
+    const { child, lost } = await stuck();
+    let out = '';
+    child.stdout.on('data', (chunk) => (out += chunk));
+    await vi.waitFor(() => expect(out).toMatch(/LOG_LINES_LOST/), { timeout: 60_000 });
+    child.stdin.end();
+    const [code] = await once(child, 'close');
+    expect(code).toBe(0);
+    const lines = out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { message: string; code?: string; lost?: number });
+    const told = lines.filter((line) => line.code === 'LOG_LINES_LOST');
+    expect(told).toMatchObject([{ lost, message: expect.stringMatching(/log lines were left out/) }]);
+    expect(lines.filter(({ message }) => /^line /.test(message)).length + lost).toBe(20_000);
+    expect(lines.at(-1)!.message).toBe('stopped: r (STOPPED)');
   });
 });

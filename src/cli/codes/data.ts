@@ -14,8 +14,18 @@ export const DATA = {
   },
   STORE_LOCKED: {
     meaning: 'Another process is using this store for writing.',
-    causes: ['a sequencer with the same --store runs'],
+    causes: ['a sequencer with the same --store runs, here or in another container'],
     todo: ['stop it, or choose another --store'],
+  },
+  STORE_ON_NETWORK: {
+    meaning: 'The store lies on a network disk. LMDB is made for disks of one machine.',
+    causes: ['--store names a directory of NFS, SMB, CephFS or the like'],
+    todo: ['put the store on a disk of this machine: a new one is filled from nodes and peers'],
+  },
+  LOG_LINES_LOST: {
+    meaning: 'Nothing took the log for a while. More lines came than wait for a reader, and these were left out.',
+    causes: ['the reader of the pipe stood still', 'a terminal was stopped (Ctrl-S)', 'the disk of the log was full'],
+    todo: ['look at what reads the log', 'the lines behind this one are whole'],
   },
   STORE_NOT_FOUND: {
     meaning: 'There is no store in that folder.',

@@ -12,6 +12,7 @@ import { openLog, type SeqLog } from '../../core/log/log.js';
 import type { ChainStore, Producer } from '../../core/ports.js';
 import { batchProducer, largestItem } from '../../core/produce/batch.js';
 import { startHttpServer, type HttpServer } from '../../core/serve/server.js';
+import { networkDisk } from '../../core/store/disk-kind.js';
 import { openStore } from '../../core/store/lmdb-store.js';
 import { watchDisk } from '../support/disk-room.js';
 import { Interrupted } from '../support/interrupt.js';
@@ -55,6 +56,11 @@ export async function runSequencer(
       keepMs: agreed.dedupMs,
     });
     closers.push(() => store.close());
+    const shared = networkDisk(storeDir);
+    if (shared !== null)
+      log.line('warn', `the store lies on a network disk (${shared}): ${storeDir}; LMDB needs a disk of this machine`, {
+        code: 'STORE_ON_NETWORK',
+      });
     const producer = await makeProducer(settings, store, log);
     closers.push(() => producer.close());
 
@@ -149,7 +155,7 @@ async function startWarmUp(
     destination: { write() {} },
   });
   return [
-    () => mute.close({ code: 'STOPPED', reason: '' }),
+    async () => void (await mute.close({ code: 'STOPPED', reason: '' })),
     keepWarm({
       nodes: cluster.nodes.length,
       producer: () => batchProducer({ maxBlockBytes: settings.limits.maxBlockBytes }),

@@ -25,10 +25,18 @@ const controller = new AbortController();
 /** Aborted by the first signal, with an Interrupted as reason. */
 export const interrupted: AbortSignal = controller.signal;
 
+let hangup: (() => void) | null = null;
+
+/** From here on SIGHUP calls `listener` and ends nothing. */
+export function onHangup(listener: () => void): void {
+  hangup = listener;
+}
+
 /** `end` ends the process at once with that code. bin/run.js provides it: nothing in src ends the process. */
 export function listenForSignals(end: (code: number) => void): void {
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(name, () => {
+      if (name === 'SIGHUP' && hangup !== null) return hangup();
       if (controller.signal.aborted) end(EXITS[name]);
       else controller.abort(new Interrupted(name, EXITS[name]));
     });

@@ -11,10 +11,14 @@ export class ReaderGone extends Error {
 }
 
 let failure: Error | undefined;
+/** Nobody takes the output any more, and the process ends without it. */
+let abandoned = false;
+/** stdout is the log of a process that goes on without a reader. */
+let isLog = false;
 const waiters = new Set<(error: Error) => void>();
 
 function fail(error: NodeJS.ErrnoException): void {
-  if (failure) return;
+  if (failure || isLog) return;
   failure =
     error.code === 'EPIPE' ||
     error.code === 'EOF' ||
@@ -41,6 +45,16 @@ export function watchStreams(): void {
   process.stderr.on('error', () => undefined);
 }
 
+/** From here on stdout is a log: a reader that goes away ends nothing. */
+export function stdoutIsLog(): void {
+  isLog = true;
+}
+
+/** What still waits for a reader is given up: the process is about to end. */
+export function abandonOutput(): void {
+  abandoned = true;
+}
+
 /** Calls back once when stdout fails. Returns a function that stops listening. */
 export function onOutputFailure(listener: (error: Error) => void): () => void {
   if (failure) queueMicrotask(() => listener(failure as Error));
@@ -51,7 +65,7 @@ export function onOutputFailure(listener: (error: Error) => void): () => void {
 /** Writes to stdout and waits while the reader is slow. Throws ReaderGone or SeqError 74. */
 export async function writeOut(text: string | Uint8Array): Promise<void> {
   if (failure) throw failure;
-  if (text.length === 0) return;
+  if (abandoned || text.length === 0) return;
   await new Promise<void>((resolve, reject) => {
     const stop = onOutputFailure((error) => {
       stop();
@@ -83,7 +97,7 @@ export function writeErr(text: string): void {
 /** Resolves when everything written so far has left the process. */
 export async function flushed(): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) {
-    if (stream.destroyed || !stream.writable || stream.writableLength === 0) continue;
+    if (abandoned || stream.destroyed || !stream.writable || stream.writableLength === 0) continue;
     await new Promise<void>((resolve) => {
       stream.write('', () => resolve());
     });

@@ -1,10 +1,11 @@
-// The log of `seq run`: JSON lines on a pipe or file, readable lines on a terminal. Writing is synchronous, so that the
-// last line before the process ends is written. Events become lines (lines.ts), repeats are collapsed (collapse.ts),
-// secrets are masked (redact.ts). The last line says why the process ended, with a code. A log reader that goes away
-// never ends the sequencer: unwritten lines are counted as lost.
+// The log of `seq run`: JSON lines on a pipe or file, readable lines on a terminal. Events become lines (lines.ts),
+// repeats are collapsed (collapse.ts), secrets are masked (redact.ts). The last line says why the process ended, with a
+// code. A log reader that goes away or stands still never stops the sequencer (destination.ts). Lines that were left out
+// are counted, and the number is logged when lines are taken again.
 import pino, { type DestinationStream, type Logger } from 'pino';
 import type { SeqEvent, StopCode } from '../events.js';
 import { Collapser } from './collapse.js';
+import { openDestination, type LogDestination } from './destination.js';
 import { lineOf, type Level, type LogLine } from './lines.js';
 import { redactor } from './redact.js';
 
@@ -33,22 +34,32 @@ export interface SeqLog {
   event(event: SeqEvent): void;
   /** `same`: repeats under this name are collapsed. */
   line(level: Level, message: string, fields?: Record<string, unknown>, same?: string): void;
-  /** Writes the collapsed lines, then why the process ends, unless the last line said so already. Idempotent. */
-  close(end: { code: StopCode; reason: string }): void;
+  /**
+   * Writes the collapsed lines, then why the process ends, unless the last line said so already. Idempotent. False: the
+   * reader of the log did not take all lines in time.
+   */
+  close(end: { code: StopCode; reason: string }): Promise<boolean>;
   /** Lines that could not be written. */
   readonly lost: number;
 }
 
 const MAX_KINDS = 64;
+/** How long the end of the process waits for the reader of its log. */
+const LAST_LINES_MS = 1000;
 
 export async function openLog(options: LogOptions): Promise<SeqLog> {
   const { repeatWindowMs = 10_000, now = () => performance.now() } = options;
   let lost = 0;
-  const destination =
-    options.destination ??
-    (await openDestination(options, () => {
-      lost += 1;
-    }));
+  const out = options.destination
+    ? null
+    : openDestination(options.fd ?? 1, (left) =>
+        write({
+          level: 'warn',
+          message: `${left} log ${left === 1 ? 'line was' : 'lines were'} left out: nothing took the log meanwhile`,
+          fields: { code: 'LOG_LINES_LOST', lost: left },
+        }),
+      );
+  const destination = options.destination ?? (await formatted(out as LogDestination, options));
   const redact = redactor(options.secrets ?? []);
   const logger: Logger = pino(
     {
@@ -87,7 +98,7 @@ export async function openLog(options: LogOptions): Promise<SeqLog> {
 
   return {
     get lost() {
-      return lost;
+      return lost + (out?.lost ?? 0);
     },
     event(event) {
       const line = lineOf(event);
@@ -104,23 +115,23 @@ export async function openLog(options: LogOptions): Promise<SeqLog> {
       if (same === undefined || collapser.admit(same, line)) write(line);
     },
     close({ code, reason }) {
-      if (closed) return;
-      closed = true;
-      clearInterval(timer);
-      const pending = collapser.kinds;
-      if (pending > 0 && !stopped) collapser.flush(true);
-      if (!stopped) write(lineOf({ type: 'stopped', code, reason }));
+      if (!closed) {
+        closed = true;
+        clearInterval(timer);
+        const pending = collapser.kinds;
+        if (pending > 0 && !stopped) collapser.flush(true);
+        if (!stopped) write(lineOf({ type: 'stopped', code, reason }));
+      }
+      return out?.drained(LAST_LINES_MS) ?? Promise.resolve(true);
     },
   };
 }
 
-async function openDestination(options: LogOptions, onLost: () => void): Promise<DestinationStream> {
+/** Readable lines for a terminal, JSON lines for everything else. */
+async function formatted(out: LogDestination, options: LogOptions): Promise<DestinationStream> {
   const fd = options.fd ?? 1;
   const terminal = (fd === 1 ? process.stdout : fd === 2 ? process.stderr : undefined)?.isTTY ?? false;
-  const raw = pino.destination({ fd, sync: true });
-  // EPIPE and similar errors: without a listener they would end the process.
-  raw.on('error', onLost);
-  if (!(options.pretty ?? terminal)) return raw;
+  if (!(options.pretty ?? terminal)) return out;
   const { prettyFactory } = await import('pino-pretty');
   const format = prettyFactory({
     messageKey: 'message',
@@ -129,9 +140,5 @@ async function openDestination(options: LogOptions, onLost: () => void): Promise
     ignore: 'pid,id,event',
     singleLine: true,
   });
-  return {
-    write: (line: string) => {
-      raw.write(format(line));
-    },
-  };
+  return { write: (line: string) => out.write(format(line)) };
 }

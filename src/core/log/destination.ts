@@ -1,0 +1,110 @@
+// Where log lines go. Nobody has to take them: a pipe that nobody reads, a stopped terminal and a full disk must not
+// stop the process that writes. Lines wait in a bounded buffer. A line that finds no room is left out and counted.
+import { fstatSync, writeSync } from 'node:fs';
+import type { Writable } from 'node:stream';
+
+/** Bytes of lines that wait for a reader. */
+const MOST_WAITING_BYTES = 1024 * 1024;
+
+export interface LogDestination {
+  write(line: string): void;
+  /** Lines left out so far. */
+  readonly lost: number;
+  /** Resolves with true when every line was taken, with false when `limitMs` passed before. */
+  drained(limitMs: number): Promise<boolean>;
+}
+
+/** `taken`: called when lines are taken again, with the number of those that were left out meanwhile. */
+export function openDestination(fd: number, taken: (lost: number) => void): LogDestination {
+  const stream = fd === 1 ? process.stdout : fd === 2 ? process.stderr : null;
+  return stream === null || isFile(fd) ? new FileDestination(fd, taken) : new StreamDestination(stream, taken);
+}
+
+function isFile(fd: number): boolean {
+  try {
+    const stat = fstatSync(fd);
+    return stat.isFile() || (stat.isCharacterDevice() && !(fd === 1 ? process.stdout : process.stderr).isTTY);
+  } catch {
+    return false;
+  }
+}
+
+/** Writes at once: what was logged before a crash is in the file. */
+class FileDestination implements LogDestination {
+  lost = 0;
+  private untold = 0;
+  /** The last write broke off within a line. */
+  private broken = false;
+
+  constructor(
+    private readonly fd: number,
+    private readonly taken: (lost: number) => void,
+  ) {}
+
+  write(line: string): void {
+    const bytes = Buffer.from(this.broken ? `\n${line}` : line);
+    let at = 0;
+    try {
+      while (at < bytes.length) at += writeSync(this.fd, bytes, at);
+      this.broken = false;
+    } catch {
+      this.broken ||= at > 0;
+      this.lost += 1;
+      this.untold += 1;
+      return;
+    }
+    const { untold } = this;
+    this.untold = 0;
+    if (untold > 0) this.taken(untold);
+  }
+
+  drained(): Promise<boolean> {
+    return Promise.resolve(true);
+  }
+}
+
+/** A pipe, a socket or a terminal. What its reader does not take waits here, and never in a blocked call. */
+class StreamDestination implements LogDestination {
+  lost = 0;
+  private untold = 0;
+
+  constructor(
+    private readonly stream: Writable & { isTTY?: boolean },
+    private readonly taken: (lost: number) => void,
+  ) {
+    // A terminal blocks its writers by default. Ctrl-S would stop the process.
+    const { _handle: handle } = stream as { _handle?: { setBlocking?(on: boolean): void } };
+    handle?.setBlocking?.(false);
+    // Each write reports its own error. Without a listener the first one would end the process.
+    stream.on('error', () => undefined);
+  }
+
+  write(line: string): void {
+    if (this.stream.writableLength > MOST_WAITING_BYTES) {
+      this.lost += 1;
+      this.untold += 1;
+      return;
+    }
+    this.stream.write(line, (error) => {
+      if (error) this.lost += 1;
+      else if (this.untold > 0 && this.stream.writableLength <= MOST_WAITING_BYTES / 2) this.tell();
+    });
+  }
+
+  drained(limitMs: number): Promise<boolean> {
+    if (this.stream.writableLength === 0) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(false), limitMs);
+      this.stream.write('', () => {
+        clearTimeout(timer);
+        resolve(true);
+      });
+    });
+  }
+
+  private tell(): void {
+    const { untold } = this;
+    this.untold = 0;
+    this.taken(untold);
+  }
+}
