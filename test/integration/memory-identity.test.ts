@@ -1,138 +1,36 @@
-// Whose memory is it, and which numbers can a cluster have reached? (docs/PROTOCOL.md sections 4 and 8.) A server that
-// forgets what it acknowledged never counts again by itself; a number that somebody wrote by hand stops nobody. On real
-// servers and processes.
-import { spawn, type ChildProcess } from 'node:child_process';
-import { join } from 'node:path';
-import { Redis } from 'ioredis';
-import { afterEach, expect, test } from 'vitest';
-import { freePort } from '../../src/lab/free-port.js';
+// Whose memory does a server hold, and which epochs can a cluster have reached? (docs/PROTOCOL.md sections 4 and 8.) A
+// server that forgot what it acknowledged never counts again by itself. A number that somebody wrote by hand stops
+// nobody. On real servers and processes.
+import { expect, test } from 'vitest';
 import type { NodeView } from '../../src/core/protocol/types.js';
-import { RedisNode } from '../../src/core/redis/node.js';
-import { chain, lead, LIMIT, openNode, plainClient, write } from '../lua/fixture.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { bin, environment, newHome, runSeq } from '../support/spawn-seq.js';
+import type { RedisNode } from '../../src/core/redis/node.js';
+import { chain, lead, LIMIT, openNode, write } from '../lua/fixture.js';
+import {
+  afterTest,
+  client,
+  endAllAfterEach,
+  field,
+  flagsOf,
+  follow,
+  initialise,
+  redis,
+  soon,
+  start,
+  until,
+  view,
+  type LiveSequencer,
+} from '../support/live-sequencers.js';
+import type { RedisServer } from '../support/redis-server.js';
+import { newHome, runSeq } from '../support/spawn-seq.js';
 
-const closers: (() => unknown)[] = [];
-const running: Sequencer[] = [];
-process.on('exit', () => running.forEach(({ child }) => child.kill('SIGKILL')));
-afterEach(async ({ task }) => {
-  if (task.result?.state === 'fail')
-    for (const { id, log } of running) process.stderr.write(`--- ${id}\n${log.slice(-25).join('\n')}\n`);
-  for (const { child } of running.splice(0)) child.kill('SIGKILL');
-  for (const close of closers.splice(0).reverse()) await close();
-});
-
-interface Sequencer {
-  id: string;
-  child: ChildProcess;
-  log: string[];
-  /** Its exit code, once it has ended. */
-  ended(): number | null;
-  get<T>(path: string): Promise<T | undefined>;
-  leads(): Promise<true | undefined>;
-  /** Where it stands, when it was taken. */
-  submit(key: string): Promise<{ height: number } | undefined>;
-}
-
-/** By node id. */
-type Nodes = Record<string, { url: string }>;
-const flagsOf = (nodes: Nodes): string[] =>
-  Object.entries(nodes).flatMap(([id, { url }]) => ['--node', `${id}=${url}`]);
-
-async function start(id: string, nodes: Nodes, more: string[] = []): Promise<Sequencer> {
-  const home = newHome();
-  const port = await freePort();
-  const timing = ['--ttl', '1200ms', '--block-time', '250ms', '--node-timeout', '300ms', '--eager'];
-  const child = spawn(
-    process.execPath,
-    [bin, 'run', ...flagsOf(nodes), '--id', id, '--store', join(home, 'store'), '--http', `127.0.0.1:${port}`]
-      .concat(timing)
-      .concat(more),
-    { env: environment(home), cwd: home, stdio: ['ignore', 'pipe', 'pipe'] },
-  );
-  const log: string[] = [];
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => log.push(...text.trimEnd().split('\n')));
-  const ask = async <T>(path: string, init: RequestInit = {}): Promise<T | undefined> => {
-    try {
-      const signal = AbortSignal.timeout(2000);
-      const answer = await fetch(`http://127.0.0.1:${port}${path}`, { ...init, signal });
-      return answer.ok ? ((await answer.json()) as T) : undefined;
-    } catch {
-      return undefined;
-    }
-  };
-  const sequencer: Sequencer = {
-    id,
-    child,
-    log,
-    ended: () => child.exitCode,
-    get: (path) => ask(path),
-    leads: async () => ((await ask('/leader')) === undefined ? undefined : true),
-    submit: (key) => ask('/v1/submit', { method: 'POST', body: key, headers: { 'idempotency-key': key } }),
-  };
-  running.push(sequencer);
-  return sequencer;
-}
-
-/** undefined when it was not so within the limit. */
-async function soon<T>(limitMs: number, find: () => Promise<T | undefined>): Promise<T | undefined> {
-  for (const end = Date.now() + limitMs; ;) {
-    const found = await find();
-    if (found !== undefined || Date.now() > end) return found;
-    await new Promise((done) => setTimeout(done, 20));
-  }
-}
-
-async function until<T>(what: string, find: () => Promise<T | undefined>): Promise<T> {
-  const found = await soon(60_000, find);
-  if (found === undefined) throw new Error(`not within 60 s: ${what}`);
-  return found;
-}
-
-async function redis(args: string[] = []): Promise<RedisServer> {
-  const server = await startRedis({ args: ['--repl-diskless-sync-delay', '0', ...args] });
-  closers.push(() => server.stop());
-  return server;
-}
-function client(server: RedisServer): Redis {
-  const open = plainClient(server);
-  closers.push(() => open.disconnect());
-  return open;
-}
-
-async function view({ url }: { url: string }): Promise<NodeView> {
-  const node = new RedisNode({ id: 'any', guessed: true, url, identity: { cluster: '', lane: '' } });
-  try {
-    const reply = await node.call({ script: 'inspect' }, LIMIT);
-    if (reply.outcome !== 'accepted') throw new Error(JSON.stringify(reply));
-    return reply.value;
-  } finally {
-    await node.close();
-  }
-}
-
-async function initialise(nodes: Nodes): Promise<void> {
-  const made = await runSeq(newHome(), ['cluster', 'init', ...flagsOf(nodes), '--node-timeout', '2s']);
-  if (made.code !== 0) throw new Error(made.stderr);
-}
-
-async function field(of: Redis, name: string): Promise<string> {
-  return new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(await of.info('replication'))?.[1] ?? '';
-}
-async function follow(replica: Redis, master: RedisServer): Promise<void> {
-  await replica.replicaof('127.0.0.1', master.port);
-  await until('the link to the master', async () =>
-    (await field(replica, 'master_link_status')) === 'up' ? true : undefined,
-  );
-}
+endAllAfterEach();
 
 test('case 5: rolled back to an older copy, and the server has forgotten that it was → it never counts again by itself', async () => {
   const [first, second] = [await redis(['--repl-backlog-ttl', '1']), await redis()];
   const [one, two] = [client(first), client(second)];
   const blocks = chain(3);
   const node = openNode(first);
-  closers.push(() => node.close());
+  afterTest(() => node.close());
   await lead(node, blocks.slice(0, 2));
   await follow(two, first);
   await two.replicaof('NO', 'ONE');
@@ -153,7 +51,7 @@ test('case 7: made a replica and a master again between two writes → the write
   const [one, two] = [client(first), client(second)];
   const blocks = chain(400);
   const node = openNode(first);
-  closers.push(() => node.close());
+  afterTest(() => node.close());
   await lead(node, blocks.slice(0, 2));
   await follow(two, first);
   let written = 2;
@@ -204,7 +102,7 @@ test('all three nodes are given their first replica at once → the leader goes 
 }, 180_000);
 
 /** A leader in peace, and an epoch that nobody can have reached, written by hand on r3. */
-async function strayEpoch(epoch: string): Promise<{ a: Sequencer; servers: RedisServer[] }> {
+async function strayEpoch(epoch: string): Promise<{ a: LiveSequencer; servers: RedisServer[] }> {
   const [r1, r2, r3] = [await redis(), await redis(), await redis()];
   await initialise({ r1, r2, r3 });
   const a = await start('a', { r1, r2, r3 });
