@@ -10,7 +10,7 @@ export interface Comparison {
   /** How many copies of lines are too many in total. */
   duplicates: number;
   /** Items that are not a line of the file. */
-  foreign: number;
+  unexpected: number;
   /** True when the items, in their order, are the file. */
   identical: boolean;
   /**
@@ -24,13 +24,13 @@ export function compareItems(sent: readonly Uint8Array[], read: readonly Uint8Ar
   for (const line of sent) balance.set(keyOf(line), (balance.get(keyOf(line)) ?? 0) + 1);
   const inFile = new Set(balance.keys());
   let duplicates = 0;
-  let foreign = 0;
+  let unexpected = 0;
   for (const item of read) {
     const key = keyOf(item);
     const left = balance.get(key) ?? 0;
     if (left > 0) balance.set(key, left - 1);
     else if (inFile.has(key)) duplicates += 1;
-    else foreign += 1;
+    else unexpected += 1;
   }
   const lost = [...balance.values()].reduce((sum, left) => sum + left, 0);
   const firstDifference = differenceOf(sent, read);
@@ -39,7 +39,7 @@ export function compareItems(sent: readonly Uint8Array[], read: readonly Uint8Ar
     read: read.length,
     lost,
     duplicates,
-    foreign,
+    unexpected,
     identical: firstDifference === null,
     firstDifference,
   };

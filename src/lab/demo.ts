@@ -175,7 +175,7 @@ export function demoHolds(report: DemoReport): boolean {
     comparison.identical &&
     comparison.lost === 0 &&
     comparison.duplicates === 0 &&
-    comparison.foreign === 0 &&
+    comparison.unexpected === 0 &&
     report.items === comparison.sent
   );
 }

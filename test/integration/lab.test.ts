@@ -229,7 +229,7 @@ describe('lab: up', () => {
     expect(report).toMatchObject({
       holds: true,
       items: 8,
-      comparison: { lost: 0, duplicates: 0, foreign: 0, identical: true },
+      comparison: { lost: 0, duplicates: 0, unexpected: 0, identical: true },
     });
     expect(report.startedFirst).toHaveLength(1);
     expect(report.killed.name).not.toBe(report.successor.name);

@@ -5,7 +5,8 @@ import { run } from '../sim/world.js';
 
 describe('found by simulation', () => {
   it(
-    'a store ends below the window of the nodes that hold the head → it catches up; nothing is ' + 'called damaged',
+    'a store ends below the retained range of the nodes that hold the head → it catches up; ' +
+      'nothing is called damaged',
     async () => {
       const { history } = await run({
         seed: 84,

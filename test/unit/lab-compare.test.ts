@@ -5,8 +5,8 @@ const bytes = (lines: string[]): Uint8Array[] => lines.map((line) => Buffer.from
 
 describe('lab demo: what was sent against what was read', () => {
   // prettier-ignore
-  const table: [name: string, sent: string, read: string, lost: number, duplicates: number, foreign: number, identical: boolean][] = [
-    //                         sent     read     lost dup foreign identical
+  const table: [name: string, sent: string, read: string, lost: number, duplicates: number, unexpected: number, identical: boolean][] = [
+    //                         sent     read     lost dup unexpected identical
     ['all in order',           'a b c', 'a b c', 0,   0,  0,      true],
     ['one missing',            'a b c', 'a c',   1,   0,  0,      false],
     ['one twice',              'a b c', 'a b b c', 0, 1,  0,      false],
@@ -17,15 +17,15 @@ describe('lab demo: what was sent against what was read', () => {
     ['something else',         'a b c', 'a x c', 1,   0,  1,      false],
     ['nothing came',           'a b c', '',      3,   0,  0,      false],
   ];
-  it.each(table)('compare: %s', (_name, sent, read, lost, duplicates, foreign, identical) => {
+  it.each(table)('compare: %s', (_name, sent, read, lost, duplicates, unexpected, identical) => {
     const split = (text: string) => bytes(text === '' ? [] : text.split(' '));
-    expect(compareItems(split(sent), split(read))).toMatchObject({ lost, duplicates, foreign, identical });
+    expect(compareItems(split(sent), split(read))).toMatchObject({ lost, duplicates, unexpected, identical });
   });
 
   it('compare: bytes that are no UTF-8 → told apart', () => {
     expect(compareItems([Buffer.from([0xff])], [Buffer.from([0xfe])])).toMatchObject({
       lost: 1,
-      foreign: 1,
+      unexpected: 1,
       firstDifference: { at: 0 },
     });
   });

@@ -54,7 +54,7 @@ describe('log', () => {
     [
       { type: 'fatal-error', code: 'CHAIN_MISMATCH', reason: 'other chain' },
       'fatal',
-      'halted: other chain (CHAIN_MISMATCH)',
+      'fatal error: other chain (CHAIN_MISMATCH)',
     ],
     [{ type: 'stopped', code: 'SIGTERM', reason: 'asked to stop' }, 'info', 'stopped: asked to stop (SIGTERM)'],
     [{ type: 'stopped', code: 'STORE_FAILED', reason: 'disk full' }, 'fatal', 'stopped: disk full (STORE_FAILED)'],

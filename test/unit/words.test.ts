@@ -1,6 +1,7 @@
 // The words that are retired stay away: docs/PROTOCOL.md section 1 has the table, this test reads names and prose for them.
 // Names are the identifiers and file names of src/, test/, bench/ and scripts/, cut into their words. Prose is the documents
-// and the comments of src/ and lua/. Everyday words that are retired in one sense only are forbidden in names alone.
+// and the comments and texts (messages, help) of src/, and the comments of lua/. Everyday words that are retired in one
+// sense only are forbidden in names alone.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import ts from 'typescript';
@@ -89,14 +90,32 @@ function inProse({ text, line }: Piece, file: string): string[] {
     );
 }
 
-/** Identifiers and comments of a source file. A comment stands before or behind some token. */
-function read(file: string, text: string): { names: Piece[]; comments: Piece[] } {
+/**
+ * A text of the program, e.g. `'a' + 'b'` or a template, as one piece: a phrase may be cut between two literals. undefined
+ * for everything else, and for module names.
+ */
+function textOf(node: ts.Node): string | undefined {
+  if (ts.isSourceFile(node) || ts.isImportDeclaration(node.parent) || ts.isExportDeclaration(node.parent))
+    return undefined;
+  if (ts.isStringLiteralLike(node) || ts.isJsxText(node)) return node.text;
+  if (ts.isTemplateExpression(node))
+    return node.head.text + node.templateSpans.map(({ literal }) => `…${literal.text}`).join('');
+  if (!ts.isBinaryExpression(node) || node.operatorToken.kind !== ts.SyntaxKind.PlusToken) return undefined;
+  const [left, right] = [textOf(node.left), textOf(node.right)];
+  return left === undefined && right === undefined ? undefined : `${left ?? '…'}${right ?? '…'}`;
+}
+
+/** Identifiers, comments and texts of a source file. A comment stands before or behind some token. */
+function read(file: string, text: string): { names: Piece[]; comments: Piece[]; texts: Piece[] } {
   const kind = file.endsWith('x') ? ts.ScriptKind.TSX : ts.ScriptKind.TS;
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true, kind);
   const lineAt = (pos: number): number => source.getLineAndCharacterOfPosition(pos).line + 1;
   const names: Piece[] = [];
   const comments = new Map<number, Piece>();
-  const visit = (node: ts.Node): void => {
+  const texts: Piece[] = [];
+  const visit = (node: ts.Node, inText = false): void => {
+    const own = inText ? undefined : textOf(node);
+    if (own !== undefined) texts.push({ text: own, line: lineAt(node.getStart(source)) });
     if (ts.isIdentifier(node) || ts.isPrivateIdentifier(node))
       names.push({ text: node.text, line: lineAt(node.getStart(source)) });
     for (const range of [
@@ -104,10 +123,12 @@ function read(file: string, text: string): { names: Piece[]; comments: Piece[] }
       ...(ts.getTrailingCommentRanges(text, node.pos) ?? []),
     ])
       comments.set(range.pos, { text: text.slice(range.pos, range.end), line: lineAt(range.pos) });
-    for (const child of node.getChildren(source)) visit(child);
+    // What stands inside a template's ${…} is a text of its own.
+    const partOfText = ts.isBinaryExpression(node) && (inText || own !== undefined);
+    for (const child of node.getChildren(source)) visit(child, partOfText);
   };
   visit(source);
-  return { names, comments: [...comments.values()] };
+  return { names, comments: [...comments.values()], texts };
 }
 
 function files(folder: string, ends: RegExp): string[] {
@@ -122,7 +143,7 @@ function problemsOfSource(file: string): string[] {
     ({ word, standard }) => `${file}: its name has "${word}": ${standard}`,
   );
   if (!anyForm.test(text)) return ofFile;
-  const { names, comments } = read(file, text);
+  const { names, comments, texts } = read(file, text);
   return [
     ...ofFile,
     ...new Set(
@@ -130,7 +151,7 @@ function problemsOfSource(file: string): string[] {
         inName(name, file).map(({ word, standard }) => `${file}:${line}: ${name} has "${word}": ${standard}`),
       ),
     ),
-    ...(file.startsWith('src/') ? comments.flatMap((comment) => inProse(comment, file)) : []),
+    ...(file.startsWith('src/') ? [...comments, ...texts].flatMap((piece) => inProse(piece, file)) : []),
   ];
 }
 
@@ -161,6 +182,13 @@ describe('words', () => {
     ['a look at the nodes', 0],
   ])('checker: the sentence %j → %i', (text, count) => {
     expect(inProse({ text, line: 1 }, 'x')).toHaveLength(count);
+  });
+
+  test('checker: a phrase that is cut between two literals of a message → found once', () => {
+    const { texts } = read('x.ts', "import './halt.js';\nconst a = 1;\nsay('below the retained ' + `window of ${a}`);");
+    expect(texts.flatMap((piece) => inProse(piece, 'x.ts'))).toEqual([
+      'x.ts:3: "retained window" is retired: retained range',
+    ]);
   });
 
   test.each(['src', 'test', 'bench', 'scripts'])('names and comments: %s → no retired word', (folder) => {

@@ -110,7 +110,9 @@ function refuseStrangers(cluster: Cluster, log: SeqLog): void {
     throw new SeqError({
       code: 'NOT_MEMBER',
       exit: EXIT.config,
-      message: `${ids.join(', ')} ${named.length === 1 ? 'is no member' : 'are no members'} of cluster ${cluster.identity.cluster}`,
+      message:
+        `${ids.join(', ')} ${named.length === 1 ? 'is no member' : 'are no members'} of cluster ` +
+        cluster.identity.cluster,
       why: `its nodes are ${members}: who counts is agreed by them, and a list of addresses changes nothing of it`,
       changed: 'nothing',
       next: [`name ${members} only, or some of them: the others are found`, 'seq status'],

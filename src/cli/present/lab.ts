@@ -71,7 +71,7 @@ export function demoText(report: DemoReport, holds: boolean): string {
     `gap: ${gap.ms} ms from the kill to the next commit, ${gap.leaseMs} ms of it lease`,
     `duplicates: ${comparison.duplicates}`,
     `lost: ${comparison.lost}`,
-    ...(comparison.foreign > 0 ? [`foreign: ${comparison.foreign}`] : []),
+    ...(comparison.unexpected > 0 ? [`not of the file: ${comparison.unexpected}`] : []),
     comparison.identical
       ? 'identical: yes, byte for byte'
       : `identical: no, from line ${(comparison.firstDifference?.at ?? 0) + 1} on`,

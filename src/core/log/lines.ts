@@ -93,7 +93,7 @@ export function lineOf(event: SeqEvent): LogLine {
     case 'request':
       return { level: 'info', message: `request ${event.kind} by ${event.by}: ${event.outcome}`, fields };
     case 'fatal-error':
-      return { level: 'fatal', message: `halted: ${event.reason} (${event.code})`, fields };
+      return { level: 'fatal', message: `fatal error: ${event.reason} (${event.code})`, fields };
     case 'stopped':
       return {
         level: WANTED.test(event.code) ? 'info' : 'fatal',

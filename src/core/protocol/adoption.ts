@@ -90,7 +90,7 @@ export function adoptAfterClaims(context: StepContext): void {
     return end(
       context,
       'BEHIND',
-      `this store ends at ${local.height}, below the window of every node that holds the head (floor ` +
+      `this store ends at ${local.height}, below the retained range of every node that holds the head (floor ` +
         `${Math.min(...best.nodes.map((node) => state.nodes[node]!.floor))}): it must catch up before it ` +
         'can lead',
     );

@@ -196,7 +196,7 @@ function replaceNode(context: StepContext, node: NodeIndex, url: string): void {
   adoptConfiguration(state, configuration, node);
   serverReplaced(progress, now);
   if (state.inflight) state.inflight.ackedAt[node] = -1;
-  setStanding(context, node, 'unclaimed', 'it is at another address now');
+  setStanding(context, node, 'unclaimed', 'an operator put another server in its place');
   openGate(context);
 }
 

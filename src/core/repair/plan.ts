@@ -258,7 +258,7 @@ function stepFor(
     from: (rebased ? floor.height : view.head) + 1,
     blocks: goal.height - (rebased ? floor.height : view.head),
     writes: `blocks ${(rebased ? floor.height : view.head) + 1} to ${head}`,
-    removes: rebased ? `its stream of ${view.length} entries below the window is set aside for a day` : '',
+    removes: rebased ? `its stream of ${view.length} entries below the retained range is set aside for a day` : '',
     why: `its head is ${view.head}`,
   };
 }

@@ -72,7 +72,7 @@ export function ofForecast(nodes: readonly CheckedNode[]): DoctorFinding[] {
     const { url } = nodes.find(({ id }) => id === one.node)!;
     const need = Math.ceil((one.fullBytes * 1.25) / MIB);
     const what =
-      `${mib(one.usedBytes)} are used, about ${mib(one.fullBytes)} will be once the retained window is ` +
+      `${mib(one.usedBytes)} are used, about ${mib(one.fullBytes)} will be once the retained range is ` +
       `full; ${mib(one.limitBytes)} ${one.limited ? 'is its maxmemory' : 'is what its host has'}: nine ` +
       'tenths of that ' +
       `${one.reachedInMs === 0 ? 'are reached' : `in about ${duration(one.reachedInMs)}`}`;

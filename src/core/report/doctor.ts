@@ -81,8 +81,8 @@ function ofNode(node: CheckedNode, options: DoctorOptions, noCluster: boolean): 
     add(
       'INFO',
       'replica',
-      `${replicas} ${replicas === 1 ? 'replica is' : 'replicas are'} attached: none of them is a copy that counts; to ` +
-        'attach the first or to take away the last while no sequencer runs makes this node restarted',
+      `${replicas} ${replicas === 1 ? 'replica is' : 'replicas are'} attached: none of them is a copy that counts; ` +
+        'to attach the first or to take away the last while no sequencer runs makes this node restarted',
       'attach and detach replicas while a sequencer runs',
     );
   if ((info['maxmemory_policy'] ?? 'noeviction') !== 'noeviction')
@@ -98,7 +98,7 @@ function ofNode(node: CheckedNode, options: DoctorOptions, noCluster: boolean): 
     add(
       'WARN',
       'memory',
-      `maxmemory ${Math.floor(limit / MIB)} MiB; the retained window, orphans and one block more need ` +
+      `maxmemory ${Math.floor(limit / MIB)} MiB; the retained range, orphans and one block more need ` +
         `about ${need} MiB`,
       set('maxmemory', `${need}mb`),
     );

@@ -304,7 +304,7 @@ export class LmdbStore implements ChainStore {
     this.prunedTo = gone.to;
   }
 
-  /** Keys on disk of blocks below the window, up to about `limit` of them. */
+  /** Keys on disk of blocks below the retained range, up to about `limit` of them. */
   private expired(windowFrom: Height, limit: number): { keys: Buffer[]; to: Height } {
     const gone: Buffer[] = [];
     let to = this.prunedTo;
