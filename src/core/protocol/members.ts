@@ -84,8 +84,8 @@ export function claimedUnder(
 }
 
 /**
- * Whether a begin_admission is on its way, or the nodes are noting a change of the members. The configuration that it carries is not in force yet. Until it is, the term
- * makes no other change.
+ * Whether a begin_admission is on its way, or the nodes are noting a change of the members. The configuration that it
+ * carries is not in force yet. Until it is, the term makes no other change.
  */
 export function isChanging({ configuration, nodes, change }: TermState): boolean {
   return (

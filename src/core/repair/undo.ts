@@ -226,8 +226,8 @@ function refuseBuiltUpon(last: LastRepair, other: Block, evidence: RepairEvidenc
 }
 
 /**
- * A store that holds the head has acknowledged it. A store whose chain ends below it is no objection. Returns a sentence
- * for each store that did not answer, and for which the operator answers.
+ * A store that holds the head has acknowledged it. A store whose chain ends below it is no objection. Returns a
+ * sentence for each store that did not answer, and for which the operator answers.
  */
 async function refuseInStore(last: LastRepair, evidence: RepairEvidence, options: RepairOptions): Promise<string[]> {
   const archives = (await options.archives?.(evidence.view)) ?? [];

@@ -56,7 +56,9 @@ interface View {
   strange: number;
   /** The configuration that the node showed last. Null: it has shown none. */
   configuration: Configuration | null;
-  /** When the node showed it, entries up to this epoch were on it already. Entries of a later epoch do not count yet. */
+  /**
+   * When the node showed it, entries up to this epoch were on it already. Entries of a later epoch do not count yet.
+   */
   shownEpoch: Epoch;
   /** The node is being asked for it. */
   asking: boolean;
