@@ -2,11 +2,12 @@
 -- The value is a flat list of names and values. A key of another type reads as absent and makes the node `damaged`.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 hold · 6 handover · 7 request · 8 sequencers · 9 sequencer · 10 orphans
 -- ARGV 1 cluster · 2 node · 3 brief
--- accepted: incarnation · admission · why · run · time_ms · record · lock · lock_pttl · epoch · length · hold · hold_pttl · handover · handover_pttl · request · sequencers · info
+-- accepted: incarnation · admission · why · run · time_ms · record · lock · lock_pttl · epoch · length · hold · hold_pttl · handover · handover_pttl · request · sequencers · absent · info
 -- refused: nothing of its own
 -- A caller that does not know the cluster or the node id yet leaves it empty. Then the node is not called foreign
 -- because of it. `brief` = 1 leaves `info` empty: four sections of INFO cost more than everything else, and a probe
--- before a promotion does not need them. No payload is read. Presence records are found through their index.
+-- before a promotion does not need them. No payload is read. Presence records are found through their index. `absent`
+-- names the sequencers of the index whose record has expired, each with the time at which it was last written.
 -- docs/PROTOCOL.md sections 4, 8, 9.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local hold_key, handover_key, request_key, sequencers_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
@@ -74,7 +75,7 @@ local length = ask(stream_key, 'XLEN') or 0
 local hold = ask(hold_key, 'HGETALL') or {}
 local handover = ask(handover_key, 'GET')
 local request = ask(request_key, 'HGETALL') or {}
-local ids = ask(sequencers_key, 'ZRANGE', 0, -1) or {}
+local ids = ask(sequencers_key, 'ZRANGE', 0, -1, 'WITHSCORES') or {}
 if denied then return denied end
 
 local info = {}
@@ -130,11 +131,14 @@ elseif length > 0 and #redis.call('XREVRANGE', stream_key, '+', string.format('(
   admission, why = 'damaged', string.format('the stream reaches above the head of the record, %d-%d', head, head_epoch)
 end
 
-local sequencers = {}
-for _, id in ipairs(ids) do
+local sequencers, absent = {}, {}
+for i = 1, #ids, 2 do
+  local id = ids[i]
   local presence = redis.pcall('HGETALL', sequencer_key .. id)
   if not presence.err and #presence > 0 then
     sequencers[#sequencers + 1] = { id, redis.call('PTTL', sequencer_key .. id), presence }
+  elseif not presence.err and whole(ids[i + 1]) then
+    absent[#absent + 1] = { id, ids[i + 1] }
   end
 end
 
@@ -147,4 +151,4 @@ return { 'accepted', record.incarnation or '',
   'epoch', token or '', 'length', length,
   'hold', hold, 'hold_pttl', redis.call('PTTL', hold_key),
   'handover', handover or '', 'handover_pttl', redis.call('PTTL', handover_key),
-  'request', request, 'sequencers', sequencers, 'info', info }
+  'request', request, 'sequencers', sequencers, 'absent', absent, 'info', info }

@@ -44,7 +44,7 @@ function timeless(value: unknown): unknown {
     Object.entries(value)
       .filter(
         ([name]) =>
-          !/^(ttlMs|rttMs|ageMs|pttlMs|seenMs|leaseMs|expiresMs|uptimeSeconds|metrics|roundTripMs|clockMs|usedBytes)$/.test(
+          !/^(ttlMs|renewedMs|rttMs|ageMs|pttlMs|seenMs|leaseMs|expiresMs|uptimeSeconds|metrics|roundTripMs|clockMs|usedBytes)$/.test(
             name,
           ) && !(name === 'verdict' && 'nodesExamined' in value),
       )

@@ -42,6 +42,31 @@ export class ChainWriter {
     const config = this.config === undefined ? {} : { config: this.config };
     for (const node of on)
       must(await node.call({ script: 'claim', owner: this.owner, epoch: this.epoch, ...config }, LIMIT_MS));
+    await this.announce(on);
+  }
+
+  /**
+   * As a leader does. The record and the lease last for the whole test, and no block is ever late. A record of the test's
+   * own about the same sequencer is newer.
+   */
+  private async announce(on: readonly NodePort[]): Promise<void> {
+    const presence = {
+      id: this.id,
+      role: 'leader' as const,
+      height: 0,
+      version: '',
+      url: '',
+      pid: 0,
+      configDigest: '',
+      extra: {
+        ready: 'yes',
+        ttlMs: String(this.ttlMs),
+        blockTimeMs: String(this.ttlMs),
+        recordTtlMs: String(LIMIT_MS),
+        seenAtMs: '1',
+      },
+    };
+    for (const node of on) must(await node.call({ script: 'announce', presence, ttlMs: LIMIT_MS }, LIMIT_MS));
   }
 
   /** Makes the next block and writes it to these nodes. */

@@ -729,6 +729,7 @@ function announce(s: MemoryNodeState, call: Call<'announce'>, now: number): Repl
   s.sequencers = [...s.sequencers.filter((one) => one.presence.id !== call.presence.id), mine].sort((a, b) =>
     a.presence.id < b.presence.id ? -1 : 1,
   );
+  s.seen = [...s.seen.filter((one) => one.id !== call.presence.id), { id: call.presence.id, atMs: Math.floor(now) }];
   return accepted(s, { usedMemory: 0, maxMemory: 0, timeMs: Math.floor(now) });
 }
 
@@ -785,6 +786,9 @@ function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, no
         extra,
       }),
     ),
+    absent: s.seen
+      .filter(({ id }) => !s.sequencers.some((one) => one.presence.id === id))
+      .map(({ id, atMs }) => ({ id, seenAtMs: atMs })),
     timeMs: Math.floor(now),
     info: {},
   };

@@ -58,6 +58,8 @@ export interface MemoryNodeState {
   handover: { readonly to: string; readonly expiresAtMs: number } | null;
   request: { readonly request: LeaderRequest; readonly expiresAtMs: number } | null;
   sequencers: readonly { readonly presence: Omit<Presence, 'pttlMs'>; readonly expiresAtMs: number }[];
+  /** When each sequencer was last announced. */
+  seen: readonly { readonly id: string; readonly atMs: number }[];
   audit: readonly Record<string, string>[];
 }
 
@@ -75,6 +77,7 @@ export function emptyNodeState(runId: string): MemoryNodeState {
     handover: null,
     request: null,
     sequencers: [],
+    seen: [],
     audit: [],
   };
 }
@@ -152,6 +155,7 @@ export function cloneNodeState(s: MemoryNodeState): MemoryNodeState {
     handover: s.handover,
     request: s.request,
     sequencers: s.sequencers,
+    seen: s.seen,
     audit: s.audit,
   };
 }

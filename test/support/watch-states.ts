@@ -33,8 +33,15 @@ export function observe(word: string, index: number, name = `r${index + 1}`, seq
     url: 'http://127.0.0.1:1',
     pid: 10 + i,
     configDigest: 'd',
-    pttlMs: 900,
-    extra: { seenAtMs: '999900', ttlMs: '3000', ready: 'yes', commitMs: i === 0 ? '1.5' : '' },
+    pttlMs: 2900,
+    extra: {
+      seenAtMs: '999900',
+      ttlMs: '3000',
+      blockTimeMs: '1000',
+      recordTtlMs: '3000',
+      ready: 'yes',
+      commitMs: i === 0 ? '1.5' : '',
+    },
   }));
   const view: NodeView = {
     head: Number(height),

@@ -5,10 +5,25 @@
 import { describe, expect, test } from 'vitest';
 import { summarize } from '../../src/core/view/model.js';
 import { configurationText, firstConfiguration } from '../../src/core/protocol/configuration.js';
-import type { NodeProbe } from '../../src/core/view/cluster-view.js';
-import type { Entry, NodeView } from '../../src/core/protocol/types.js';
+import type { ClusterView, NodeProbe, SummarizeOptions } from '../../src/core/view/cluster-view.js';
+import { restartSafety } from '../../src/core/view/restart-safety.js';
+import type { Entry, NodeView, Presence } from '../../src/core/protocol/types.js';
 
 const hash = (letter: string, height: number) => `${letter}${height}`.padEnd(64, '0');
+
+/** A record that was written a moment ago, by a sequencer with a lease of 3 s and a block every second. */
+const announced = (id: string, role: Presence['role'], more: Partial<Presence> = {}): Presence => ({
+  id,
+  role,
+  height: 9,
+  version: '1',
+  url: '',
+  pid: 7,
+  configDigest: 'd1',
+  pttlMs: 2900,
+  ...more,
+  extra: { ready: 'yes', ttlMs: '3000', blockTimeMs: '1000', recordTtlMs: '3000', ...more.extra },
+});
 
 function node(word: string, index: number): NodeProbe {
   const id = `r${index + 1}`;
@@ -19,6 +34,8 @@ function node(word: string, index: number): NodeProbe {
       ...base,
       reply: { outcome: 'refused', reason: 'NOAUTH', detail: { message: 'Authentication required.' } },
     };
+  if (word === 'L')
+    return { ...base, reply: { outcome: 'refused', reason: 'LOADING', detail: { message: 'LOADING data' } } };
   const blank: NodeView = {
     head: 0,
     headEpoch: 0,
@@ -72,7 +89,8 @@ function node(word: string, index: number): NodeProbe {
     length: head,
     epoch: Number(nodeEpoch ?? epoch),
     claimant: owner,
-    lock: free || restarted ? null : { owner, pttlMs: 1000 + index },
+    lock: free || restarted ? null : { owner, pttlMs: 2500 + index },
+    sequencers: [announced('seq-a', 'leader'), announced('seq-b', 'follower')],
   };
   const entry: Entry = {
     height: head,
@@ -118,10 +136,131 @@ const show = (words: string, options = {}) => {
   };
 };
 
-test('inspect: no quorum, one node silent, one that wants a password → each said as what it is', () => {
-  expect(show('x9@3 ! ?').view.reason).toBe(
-    '1 of 3 nodes can vote, 2 are needed: r3 did not answer; r2 refused to answer',
-  );
+interface Said extends SummarizeOptions {
+  sequencers: Presence[];
+  /** How long ago, in ms, each of these was last seen. */
+  absent?: Record<string, number>;
+  /** What is left of each node's lock; -1: it never expires. */
+  locks?: readonly number[];
+}
+const said = (sequencers: Presence[], more: Omit<Said, 'sequencers'> = {}): Said => ({ sequencers, ...more });
+
+/** The same words, with what the sequencers say and how long the locks last. */
+function shown(words: string, { sequencers, absent = {}, locks = [], ...options }: Said): ClusterView {
+  const probes = words.split(' ').map(node);
+  probes.forEach((probe, at) => {
+    if (probe.reply.outcome !== 'accepted') return;
+    const view = probe.reply.value;
+    view.sequencers = sequencers;
+    view.absent = Object.entries(absent).map(([id, ago]) => ({ id, seenAtMs: view.timeMs - ago }));
+    if (view.lock !== null && locks[at] !== undefined) view.lock.pttlMs = locks[at];
+  });
+  return summarize(probes, options);
+}
+
+const leads = announced('seq-a', 'leader');
+const waits = announced('seq-b', 'follower');
+const HOUR = 3_590_000;
+
+describe('inspect: is the leader alive, can anybody take over, can these locks be leases?', () => {
+  // prettier-ignore
+  test.each([
+    // the lease: renewed with every block, a second apart
+    ['x9@3 x9@3 x9@3', said([leads, waits], { locks: [2400, 2400, 2400] }), 'OK OK restart=yes'],
+    ['x9@3 x9@3 x9@3', said([leads, waits], { locks: [500, 500, 500] }), 'WARN LEASE_CLOSING restart=no'],
+    ['x9@3 x9@3 x9@3', said([leads, waits], { locks: [500, 2400, 2400] }), 'OK OK restart=yes'],
+    // the holder announces nothing: its record is old, gone, or later than any record can be
+    ['x9@3 x9@3 x9@3', said([announced('seq-a', 'leader', { pttlMs: 900 }), waits], { locks: [500, 500, 500] }), 'CRIT LEADER_SILENT restart=no'],
+    ['x9@3 x9@3 x9@3', said([waits], { absent: { 'seq-a': 4000 }, locks: [500, 500, 500] }), 'CRIT LEADER_SILENT restart=no'],
+    ['x9@3 x9@3 x9@3', said([waits], { locks: [2900, 2900, 2900] }), 'WARN LEADER_SILENT restart=no'],
+    ['x9@3 x9@3 x9@3', said([]), 'CRIT LEADER_SILENT restart=no'],
+    ['x9@3 x9@3 x9@3', said([announced('seq-a', 'leader', { pttlMs: HOUR }), waits], { locks: [500, 500, 500] }), 'CRIT LEADER_SILENT restart=no'],
+    // locks that no lease explains: with one owner, with two, with none left to say how long a lease is
+    ['x9@3 x9@3 -x9@3', said([leads, waits], { locks: [HOUR, HOUR] }), 'CRIT LOCK_STUCK restart=no'],
+    ['x9@3 b:x9@3 -x9@3', said([waits], { locks: [HOUR, HOUR] }), 'CRIT LOCK_STUCK restart=no'],
+    ['x9@3 b:x9@3 c:x9@3', said([waits], { locks: [HOUR, -1, 100] }), 'CRIT LOCK_STUCK restart=no'],
+    ['x9@3 x9@3 x9@3', said([leads, waits], { locks: [-1, -1, -1] }), 'CRIT LOCK_STUCK restart=no'],
+    ['x9@3 x9@3 ?', said([leads, waits], { locks: [HOUR, HOUR] }), 'CRIT LOCK_STUCK restart=no'],
+    // on one node alone, nobody is kept from leading; that node takes no block
+    ['x9@3 x9@3 b:x9@3', said([leads, waits], { locks: [2500, 2500, HOUR] }), 'WARN LOCK_STUCK restart=no'],
+    ['-x9@3 -x9@3 b:x9@3', said([waits], { locks: [0, 0, HOUR] }), 'CRIT NO_LEADER restart=no'],
+    // who would take over?
+    ['x9@3 x9@3 x9@3', said([leads]), 'OK OK restart=yes'],
+    ['x9@3 x9@3 x9@3', said([leads], { absent: { 'seq-b': 42_000 } }), 'WARN NO_STANDBY restart=yes'],
+    ['x9@3 x9@3 x9@3', said([leads, announced('seq-b', 'follower', { pttlMs: 400 })]), 'WARN NO_STANDBY restart=yes'],
+    ['x9@3 x9@3 x9@3', said([leads, announced('seq-b', 'follower', { extra: { ready: 'no', why: 'its store is 90 blocks behind' } })]), 'WARN NO_STANDBY restart=yes'],
+    ['x9@3 x9@3 x9@3', said([leads, announced('seq-b', 'stopping')]), 'WARN NO_STANDBY restart=yes'],
+    ['x9@3 x9@3 x9@3', said([leads, waits], { absent: { 'seq-c': 42_000 } }), 'OK OK restart=yes'],
+  ])('inspect: %s and %o → %s', (words, told, expected) => {
+    const view = shown(words, told);
+    expect(`${view.verdict} ${view.reasonCode} restart=${restartSafety(view).safe ? 'yes' : 'no'}`).toBe(expected);
+  });
+
+  // prettier-ignore
+  test.each([
+    ['x9@3 x9@3 -x9@3', said([leads, waits], { locks: [HOUR, HOUR] }), 'nobody can lead: the lock of seq-a expires in 60 min, and no lease lasts longer than 3.0 s (on r1 and r2), so nobody renews it and nobody may take it', 'seq stepdown --revoke'],
+    ['x9@3 x9@3 b:x9@3', said([leads, waits], { locks: [2500, 2500, -1] }), 'r3: the lock of seq-b never expires: no sequencer writes such a lock', 'seq stepdown --revoke'],
+    ['x9@3 x9@3 x9@3', said([leads], { absent: { 'seq-b': 42_000 } }), 'nobody would take over if seq-a fails: seq-b was last seen 42.0 s ago', 'seq run --id seq-b'],
+    ['x9@3 x9@3 x9@3', said([waits], { absent: { 'seq-a': 4000 }, locks: [500, 500, 500] }), 'seq-a holds the lease and announces nothing for 4.0 s, and has not renewed the lease for 2.5 s: nothing is committed until the lease ends (0.5 s are left)', 'seq status --watch'],
+    ['x9@3 x9@3 x9@3', said([leads, waits], { locks: [500, 500, 500] }), 'seq-a has not renewed its lease for 2.5 s, and a block is due every 1.0 s: 0.5 s are left', 'seq status --watch'],
+    ['b:x9@3 -x9@3 -x9@3', said([], { absent: { 'seq-b': 9000 }, locks: [500] }), 'nobody leads: seq-b holds fewer than 2 locks (a lease running out)', 'seq run --id seq-b'],
+  ])('inspect: %s and %o → what is said, and the command', (words, told, reason, next) => {
+    const view = shown(words, told);
+    expect([view.reason, view.next[0]]).toEqual([reason, next]);
+  });
+
+  test('inspect: whoever holds stuck locks on a quorum does not lead', () => {
+    const { leader, leaderKnown } = shown('x9@3 x9@3 ?', said([leads, waits], { locks: [HOUR, HOUR] }));
+    expect([leader, leaderKnown]).toEqual([null, true]);
+  });
+
+  test.each([
+    ['y7@2', 5, 'WARN DIVERGED', 'the leader replaces it', 'seq status --watch'],
+    ['y7@3', 3, 'WARN DIVERGED', '', 'seq repair plan'],
+    ['x7@3', 3, 'WARN NODE_LAGGING', '', 'seq stream diff --on r3'],
+  ])('inspect: a node behind shows %s, the chain has x7 under epoch %i → %s', (word, epoch, expected, more, next) => {
+    const probes = `x9@5 x9@5 ${word}`.split(' ').map(node);
+    const there = {
+      height: 7,
+      epoch,
+      hash: hash('x', 7),
+      parent: hash('x', 6),
+      timestamp: 1,
+      owner: 'seq-a/1',
+      size: 0,
+    };
+    probes[2]!.chainAtHead = {
+      outcome: 'accepted',
+      incarnation: 'boot',
+      value: { entries: [there], damaged: [], lastId: '' },
+    };
+    const view = summarize(probes);
+    expect([`${view.verdict} ${view.reasonCode}`, view.next[0]]).toEqual([expected, next]);
+    expect(view.reason).toContain(more);
+    if (word.startsWith('y')) expect(view.reason).toContain(`it holds block ${hash('y', 7).slice(0, 16)}, the committed one is ${hash('x', 7).slice(0, 16)}`); // prettier-ignore
+  });
+
+  test('inspect: its re-admission is unfinished, and nobody leads → nobody is said to be doing it', () => {
+    const of = (words: string) => {
+      const probes = words.split(' ').map(node);
+      const view = probes[2]!.reply.outcome === 'accepted' ? probes[2]!.reply.value : null;
+      Object.assign(view!, { admission: 'admitting', pending: 'nonce', lock: null });
+      return summarize(probes).nodes[2]!.note;
+    };
+    expect(of('x9@3 x9@3 x9@3')).toBe('the leader is re-admitting it');
+    expect(of('-x9@3 -x9@3 x9@3')).toMatch(/only a leader can go on with it, and nobody leads$/);
+  });
+});
+
+test.each([
+  ['! ! !', 'UNKNOWN NODE_DENIED', 'r1, r2 and r3 refuse us (NOAUTH: Authentication required.): whether a quorum can vote is not known'], // prettier-ignore
+  ['x9@3 ! ?', 'UNKNOWN NODE_DENIED', 'r2 refuses us (NOAUTH: Authentication required.): whether a quorum can vote is not known'], // prettier-ignore
+  ['! ? ?', 'CRIT NO_QUORUM', '0 of 3 nodes can vote, 2 are needed: r2 and r3 did not answer; r1 refused to answer'],
+  // A server that loads its data refuses everybody.
+  ['L L x9@3', 'CRIT NO_QUORUM', '1 of 3 nodes can vote, 2 are needed: r1 and r2 refused to answer'],
+])('inspect: %s, nodes that refuse → %s', (words, expected, reason) => {
+  const { view } = show(words);
+  expect([`${view.verdict} ${view.reasonCode}`, view.reason]).toEqual([expected, reason]);
 });
 
 describe('inspect: one look at the nodes → verdict, code, leader, committed, margin', () => {
@@ -197,10 +336,10 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
       expect(view.reason).toMatch(/\w/);
     }
     expect(show('. . .', { target: '-c lab' }).view.next).toEqual(['seq cluster init -c lab']);
-    expect(show('-x9@3 -x9@3 -x9@3', { target: '-c lab' }).view.next).toEqual(['seq run --id seq-a -c lab']);
-    expect(show('-x9@3 -x9@3 -x9@3', { startSequencers: () => ['seq lab start seq-a'] }).view.next).toEqual([
-      'seq lab start seq-a',
-    ]);
+    const unattended = { ...said([]), target: '-c lab' };
+    expect(shown('-x9@3 -x9@3 -x9@3', unattended).next).toEqual(['seq run --id seq-a -c lab']);
+    const lab = { ...unattended, startSequencers: () => ['seq lab start seq-a'] };
+    expect(shown('-x9@3 -x9@3 -x9@3', lab).next).toEqual(['seq lab start seq-a']);
     expect(show('x9@3 x9@3 ?', { startCommand: (id: string) => `seq lab start ${id}` }).view.next).toEqual([
       'seq lab start r3',
     ]);
@@ -242,11 +381,12 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
         url: 'http://127.0.0.1:1',
         pid: 7,
         configDigest,
-        pttlMs: 100,
+        pttlMs: 2900,
         extra: { seenAtMs: String(seenAtMs), ...more },
       });
       const probes = 'x9@3 x9@3 x9@3'.split(' ').map(node);
       const views = probes.flatMap((o) => (o.reply.outcome === 'accepted' ? [o.reply.value] : []));
+      for (const view of views) view.sequencers = [];
       views[0]!.sequencers = [presence('seq-b', 5, 999_000), presence('seq-a', 9, 999_900)];
       views[1]!.sequencers = [presence('seq-b', 8, 999_500)];
       expect(summarize(probes).sequencers.map((s) => [s.id, s.height, s.lagBlocks, s.seenMs])).toEqual([
@@ -271,7 +411,7 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
       if (o.reply.outcome !== 'accepted') return;
       const view = o.reply.value;
       view.timeMs += aheadMs[i]!;
-      view.sequencers = [{ id: 'seq-b', role: 'follower', height: 9, version: '1', url: '', pid: 7, configDigest: '', pttlMs: 100, extra }]; // prettier-ignore
+      view.sequencers = [announced('seq-a', 'leader'), announced('seq-b', 'follower', { extra })];
     });
     const { verdict, findings } = summarize(probes);
     expect(findings.map(({ nodes, reason }) => `${nodes.join()}: ${reason}`)).toEqual(expected);

@@ -39,6 +39,33 @@ export const VERDICTS = {
     causes: ['its producer is not ready', 'its store cannot be written'],
     todo: ['seq stepdown', 'see its log'],
   },
+  LEADER_SILENT: {
+    meaning: 'A sequencer holds the lease and does not announce itself: it died, it is paused, or it is cut off.',
+    causes: ['it was killed', 'it is stopped (SIGSTOP) or its machine hangs', 'its announcements are refused'],
+    todo: ['wait until its lease ends: another sequencer takes over by itself', 'start it, or another one: seq run'],
+  },
+  LEASE_CLOSING: {
+    meaning: 'The leader has not renewed its lease when a block was due. Without a renewal it loses the lease.',
+    causes: ['it is paused or overloaded', 'it cannot reach a quorum in time', 'its producer is slow'],
+    todo: ['seq status --watch', 'do not restart a node now'],
+  },
+  LOCK_STUCK: {
+    meaning:
+      'A lock on a node lasts longer than any lease, or never expires. A leader renews its lock with every block, so ' +
+      'nobody renews this one, and nobody can take it before it expires.',
+    causes: ["the server's clock stepped back while the lock stood", 'a lock that was written by hand'],
+    todo: ['seq stepdown --revoke frees it, after it has watched that the holder does not write'],
+  },
+  NO_STANDBY: {
+    meaning: 'Somebody leads, and no other sequencer could take over.',
+    causes: ['the other sequencers died or were stopped', 'they are not ready: their stores are behind'],
+    todo: ['start another sequencer: seq run', 'seq status -o wide says why one is not ready'],
+  },
+  DIVERGED: {
+    meaning: 'The head of a node is another block than the committed one at that height.',
+    causes: ['a write of an old leader that was never committed', 'somebody wrote to the stream by hand'],
+    todo: ['nothing while the leader replaces it', 'seq repair plan'],
+  },
   NOT_INITIALISED: {
     meaning: 'The nodes are empty: this cluster has never been initialised.',
     causes: ['seq cluster init was not run', 'all data was lost'],

@@ -22,7 +22,8 @@ export function startCommands(settings: ClusterSettings): Pick<SummarizeOptions,
   if (settings.context !== 'lab') return {};
   return {
     startCommand: (nodeId) => nextForProcesses(labRows().filter((row) => row.name === nodeId))[0],
-    startSequencers: () => nextForProcesses(labRows().filter((row) => row.kind === 'sequencer')),
+    startSequencers: (id) =>
+      nextForProcesses(labRows().filter((row) => row.kind === 'sequencer' && (id === undefined || row.name === id))),
   };
 }
 

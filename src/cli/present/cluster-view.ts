@@ -26,6 +26,7 @@ export function statusResult(view: ClusterView, only?: ReadonlySet<string>): Res
       next: view.next,
       nodes: nodes.map(nodeData),
       sequencers: view.sequencers,
+      absent: view.absent,
       restart: restartSafety(view),
     },
     verdict: view,
@@ -55,7 +56,7 @@ export function statusResult(view: ClusterView, only?: ReadonlySet<string>): Res
         ? []
         : [['hold', `by ${hold.by} for ${seconds(hold.ttlMs)} (${hold.reason})`] as [string, string]]),
     ],
-    tables: [nodeTable(nodes), sequencerTable(view.sequencers, view.leader?.id)],
+    tables: [nodeTable(nodes), sequencerTable(view, view.leader?.id)],
     next: view.next,
     warnings: view.findings.slice(1).map((f) => f.reason),
     meta: { nodesAsked: view.configured, nodesAnswered: view.answered, quorum: view.quorum },
@@ -132,7 +133,7 @@ function nodeTable(nodes: readonly NodeRow[], alone = false): Table {
  * A role is the sequencer's last report. A leader that was killed still shows as leader although it leads no more (the
  * live screen does the same).
  */
-function sequencerTable(sequencers: readonly SequencerRow[], leader: string | undefined): Table {
+function sequencerTable({ sequencers, absent }: ClusterView, leader: string | undefined): Table {
   return {
     columns: [
       { key: 'sequencer' },
@@ -147,19 +148,28 @@ function sequencerTable(sequencers: readonly SequencerRow[], leader: string | un
       { key: 'config', wide: true },
       { key: 'why', wide: true },
     ],
-    rows: sequencers.map((s) => ({
-      sequencer: s.id,
-      role: s.role === 'leader' && s.id !== leader ? 'leader?' : s.role,
-      height: s.height,
-      lag: s.lagBlocks,
-      seen: s.seenMs === null ? null : seconds(s.seenMs),
-      version: s.version,
-      url: s.url,
-      pid: s.pid,
-      host: s.host,
-      config: s.configDigest.slice(0, 8),
-      why: s.ready ? '' : s.why,
-    })),
+    rows: [...sequencers.map((s) => sequencerRow(s, leader)), ...absent.map(absentRow)],
+  };
+}
+
+/** Nobody knows what became of it. */
+function absentRow({ id, seenMs }: ClusterView['absent'][number]) {
+  return { sequencer: id, role: 'gone', seen: seconds(seenMs) };
+}
+
+function sequencerRow(s: SequencerRow, leader: string | undefined) {
+  return {
+    sequencer: s.id,
+    role: s.role === 'leader' && s.id !== leader ? 'leader?' : s.role,
+    height: s.height,
+    lag: s.lagBlocks,
+    seen: s.seenMs === null ? null : seconds(s.seenMs),
+    version: s.version,
+    url: s.url,
+    pid: s.pid,
+    host: s.host,
+    config: s.configDigest.slice(0, 8),
+    why: s.ready ? '' : s.why,
   };
 }
 

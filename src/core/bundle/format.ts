@@ -170,6 +170,10 @@ const view = z.object({
       }),
     )
     .max(1024),
+  absent: z
+    .array(z.object({ id: short, seenAtMs: whole }))
+    .max(1024)
+    .default([]),
   timeMs: whole,
   info: words,
 });

@@ -364,6 +364,11 @@ export interface NodeView extends HeadFacts {
   handover: { to: string; pttlMs: number } | null;
   request: LeaderRequest | null;
   sequencers: Presence[];
+  /**
+   * Sequencers of the last day whose presence record has expired, and when it was last written, by the server's clock.
+   * Absent where nobody read it.
+   */
+  absent?: readonly { id: string; seenAtMs: number }[];
   /** The server's clock, ms. */
   timeMs: number;
   /**

@@ -213,6 +213,9 @@ function parseView(values: unknown[]): NodeView {
     sequencers: list(view.get('sequencers'))
       .flatMap((one) => readable(() => parsePresence(one)) ?? [])
       .sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)),
+    absent: list(view.get('absent'))
+      .map((one) => list(one))
+      .map(([id, seenAtMs]) => ({ id: text(id), seenAtMs: whole(seenAtMs) })),
     timeMs: whole(view.get('time_ms')),
     info,
   };

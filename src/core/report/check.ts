@@ -2,9 +2,10 @@
 // Pure. A silent node counts as lost. It is no reason for UNKNOWN. UNKNOWN is only for a question that the answers of
 // the other nodes do not settle.
 import { restartSafety } from '../view/restart-safety.js';
-import type { ClusterView, Verdict, NodeProbe } from '../view/cluster-view.js';
+import type { ClusterView, Finding, NodeProbe, ReasonCode, Verdict } from '../view/cluster-view.js';
 import type { CheckAnswer, CheckName, Metric, Thresholds } from '../view/check-answer.js';
 import { epochsOf } from '../view/epochs.js';
+import { standstill } from '../view/standstill.js';
 import { MatrixSummary, type MatrixRow } from '../stream/matrix.js';
 
 export interface Seen {
@@ -17,12 +18,59 @@ export interface Seen {
 
 const VERDICT_RANK: Record<Verdict, number> = { OK: 0, WARN: 1, UNKNOWN: 2, CRIT: 3 };
 
+/**
+ * Which check speaks for which finding of the one judge (view/verdict.ts). Each finding has its check, so that `check
+ * all` never says less than `seq status`. `own`: the check has limits of its own, which the operator sets.
+ */
+const SPEAKS: Record<Exclude<ReasonCode, 'OK'>, CheckName | 'own'> = {
+  WRONG_CLUSTER: 'quorum',
+  CLUSTER_MIXED: 'quorum',
+  SAME_SERVER: 'quorum',
+  NOT_INITIALISED: 'quorum',
+  NO_QUORUM: 'quorum',
+  NODE_DENIED: 'quorum',
+  LEADER_UNKNOWN: 'leader',
+  NO_LEADER: 'leader',
+  LEADER_STALLED: 'leader',
+  LEADER_SILENT: 'leader',
+  LEASE_CLOSING: 'leader',
+  LOCK_STUCK: 'leader',
+  NO_STANDBY: 'leader',
+  HELD: 'leader',
+  CONFIG_DRIFT: 'leader',
+  CONFLICT: 'stream',
+  DIVERGED: 'stream',
+  NODE_ORPHAN: 'stream',
+  PENDING_BLOCK: 'stream',
+  NODE_FENCED: 'epoch',
+  NODE_LAGGING: 'own',
+  NODE_DOWN: 'own',
+  NODE_REFUSED: 'own',
+  NODE_NOT_ADMITTED: 'own',
+  NODE_UNLEASED: 'own',
+  NODE_FOREIGN: 'nodes',
+  NOT_MEMBER: 'nodes',
+  CLOCK_OFF: 'nodes',
+  RETENTION_NARROWED: 'nodes',
+  RETENTION_CLOSING: 'lag',
+  RETENTION_LOST: 'lag',
+};
+
 export function judgeCheck(check: CheckName, seen: Seen, limits: Thresholds): CheckAnswer {
   const answer = { leader: leader, quorum, epoch, stream, lag, nodes }[check](seen, limits);
-  return { check, ...answer };
+  const { findings } = seen.view;
+  // Whatever its own question is, no check says OK while nothing can be committed.
+  const spoken = standstill(seen.view) ?? findings.find(({ code }) => code !== 'OK' && SPEAKS[code] === check);
+  if (spoken === undefined || VERDICT_RANK[spoken.verdict] <= VERDICT_RANK[answer.verdict]) return { check, ...answer };
+  return { check, ...answerOf(spoken), metrics: answer.metrics };
 }
 
 type Answer = Omit<CheckAnswer, 'check'>;
+
+function answerOf({ verdict, reason, code, next }: Finding): Answer {
+  return { verdict, reason, reasonCode: code, metrics: [], next };
+}
+
 const metric = (name: string, value: number, more: Partial<Metric> = {}): Metric => ({
   name,
   value,
@@ -40,23 +88,20 @@ function votersOf(view: ClusterView): number {
 /** The view's finding with one of these codes, unchanged. */
 function findingOf(view: ClusterView, codes: readonly string[]): Answer | null {
   const found = view.findings.find((finding) => codes.includes(finding.code));
-  return found === undefined
-    ? null
-    : { verdict: found.verdict, reason: found.reason, reasonCode: found.code, metrics: [], next: found.next };
+  return found === undefined ? null : answerOf(found);
 }
 
 function noQuorum({ view }: Seen): Answer | null {
   if (votersOf(view) >= view.quorum) return null;
-  const found = findingOf(view, ['WRONG_CLUSTER', 'CLUSTER_MIXED', 'NOT_INITIALISED', 'NO_QUORUM']);
-  return {
-    ...(found ?? {
+  return (
+    findingOf(view, ['WRONG_CLUSTER', 'CLUSTER_MIXED', 'NOT_INITIALISED', 'NO_QUORUM', 'NODE_DENIED']) ?? {
+      verdict: 'CRIT',
       reason: `${votersOf(view)} of ${view.configured} nodes can vote, ${view.quorum} are needed`,
       reasonCode: 'NO_QUORUM',
       metrics: [],
       next: view.next,
-    }),
-    verdict: 'CRIT',
-  };
+    }
+  );
 }
 
 function leader(seen: Seen): Answer {
@@ -66,8 +111,11 @@ function leader(seen: Seen): Answer {
       ? [metric('leader', 0)]
       : [metric('leader', 1), metric('epoch', view.leader.epoch), metric('lease', view.leader.ttlMs, { unit: 'ms' })];
   const bad =
-    noQuorum(seen) ?? findingOf(view, ['SAME_SERVER', 'NO_LEADER', 'LEADER_UNKNOWN', 'LEADER_STALLED', 'HELD']);
-  if (bad !== null) return { ...bad, metrics };
+    noQuorum(seen) ??
+    view.findings
+      .filter(({ code }) => code === 'SAME_SERVER' || (code !== 'OK' && SPEAKS[code] === 'leader'))
+      .map(answerOf)[0];
+  if (bad !== undefined) return { ...bad, metrics };
   const { id = '', epoch: at = 0 } = view.leader ?? {};
   return { verdict: 'OK', reason: `${id} leads under epoch ${at}`, reasonCode: 'OK', metrics, next: [] };
 }

@@ -72,7 +72,9 @@ export class Presences {
   private async announce(ttlMs: number): Promise<void> {
     const { timing, clock } = this.options;
     const nodes = this.options.nodes();
-    const presence = this.options.presence();
+    const said = this.options.presence();
+    // A reader learns from it how old the record is: what is left of this time says when it was written.
+    const presence = { ...said, extra: { ...said.extra, recordTtlMs: String(ttlMs) } };
     const sentAt = clock.now();
     const times: HeardTime[] = [];
     const replies = await tellAll(nodes, async (node) => {

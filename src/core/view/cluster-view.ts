@@ -12,7 +12,7 @@ import type {
   RefusalReason,
   Step,
 } from '../protocol/types.js';
-import type { SequencerRow } from './presence.js';
+import type { AbsentSequencer, SequencerRow } from './presence.js';
 import type { Committed, Conflict, Pending } from './proof.js';
 
 export type Verdict = 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN';
@@ -27,8 +27,13 @@ export type ReasonCode =
   | 'LEADER_UNKNOWN'
   | 'NO_LEADER'
   | 'LEADER_STALLED'
+  | 'LEADER_SILENT'
+  | 'LEASE_CLOSING'
+  | 'LOCK_STUCK'
+  | 'NO_STANDBY'
   | 'NODE_DOWN'
   | 'NODE_REFUSED'
+  | 'NODE_DENIED'
   | 'NODE_NOT_ADMITTED'
   | 'NODE_FOREIGN'
   | 'NOT_MEMBER'
@@ -36,6 +41,7 @@ export type ReasonCode =
   | 'NODE_FENCED'
   | 'NODE_UNLEASED'
   | 'NODE_ORPHAN'
+  | 'DIVERGED'
   | 'PENDING_BLOCK'
   | 'HELD'
   | 'CONFIG_DRIFT'
@@ -65,6 +71,11 @@ export interface NodeProbe {
   askedAt?: number;
   /** The header of its head entry. It is read only when the heads alone do not settle what is committed. */
   headEntry?: NodeReply<EntriesRead>;
+  /**
+   * For a node that is behind: what a node that has the committed head holds at the head of this one. It is read only
+   * when a second probe still shows this node behind.
+   */
+  chainAtHead?: NodeReply<EntriesRead>;
 }
 
 export type NodeState =
@@ -105,6 +116,8 @@ export interface NodeRow {
   holder: string | null;
   owner: Owner | null;
   ttlMs: number | null;
+  /** Why its lock cannot be a running lease: nobody renews it, and nobody may take it. '' otherwise. */
+  lockStuck: string;
   epoch: Epoch | null;
   floor: Height | null;
   head: Height | null;
@@ -112,6 +125,8 @@ export interface NodeRow {
   headHash: Hash | null;
   /** The number of committed blocks that it lacks. null when either side is unknown. */
   lag: number | null;
+  /** Its head is another block than the committed one at that height. null when it is not, or when nobody read it. */
+  diverged: { height: Height; has: Hash; committed: Hash; epoch: Epoch } | null;
   /** Round trip of the last call that it answered. null when it answered none. */
   rttMs: number | null;
   error: NodeError | null;
@@ -129,6 +144,8 @@ export interface LeaderRow {
   owner: Owner;
   /** Time until a quorum no longer holds the lock, by the nodes' own count. */
   ttlMs: number;
+  /** How long ago its lease was renewed on a quorum, by the nodes' own count. null when nobody says how long one is. */
+  renewedMs: number | null;
   /** Ids of the nodes that hold the leader's lock under its claim. */
   nodes: string[];
 }
@@ -159,6 +176,8 @@ export interface ClusterView {
   handover: { to: string; ttlMs: number; nodes: number } | null;
   nodes: NodeRow[];
   sequencers: SequencerRow[];
+  /** Sequencers of the last day that no node shows any more. */
+  absent: AbsentSequencer[];
 }
 
 export interface SummarizeOptions {
@@ -174,5 +193,5 @@ export interface SummarizeOptions {
   /** The command that starts a node's server, when it is known. */
   startCommand?: (nodeId: string) => string | undefined;
   /** The commands that start the cluster's sequencers again, when they are known. */
-  startSequencers?: () => string[];
+  startSequencers?: (id?: string) => string[];
 }

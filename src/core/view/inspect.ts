@@ -39,10 +39,10 @@ export async function inspectWithProbes(options: InspectOptions): Promise<{ view
   });
   const latest = first.map((o) => again.find((a) => a.id === o.id && a.reply.outcome === 'accepted') ?? o);
   const second = await addHeadEntries(markForeign(latest, options.expectedCluster), options);
-  return {
-    view: summarize(second, { ...options, earlier: { committed: view.committed, pending: view.pending } }),
-    probes: second,
-  };
+  const earlier = { ...options, earlier: { committed: view.committed, pending: view.pending } };
+  const now = summarize(second, earlier);
+  const compared = await addChainAtHeads(second, now, options);
+  return { view: compared === second ? now : summarize(compared, earlier), probes: compared };
 }
 
 /** One inspect per node. Resolves when the last node has answered or its time is up. */
@@ -93,6 +93,31 @@ async function addHeadEntries(
         clock,
       );
       return { ...o, headEntry };
+    }),
+  );
+}
+
+/** A node that is behind may have another block at its head. A node with the committed head says what belongs there. */
+async function addChainAtHeads(
+  probes: NodeProbe[],
+  view: ClusterView,
+  { nodes, limitMs, clock }: InspectOptions,
+): Promise<NodeProbe[]> {
+  const behind = view.nodes.filter((row) => row.admitted && (row.lag ?? 0) > 0 && (row.head ?? 0) > (row.floor ?? 0));
+  if (behind.length === 0) return probes;
+  const whole = view.nodes.filter((row) => row.admitted && row.lag === 0);
+  return Promise.all(
+    probes.map(async (probe) => {
+      const head = behind.find(({ id }) => id === probe.id)?.head;
+      const source = whole.find((row) => head !== undefined && head !== null && (row.floor ?? head) < head);
+      const node = nodes.find(({ id }) => id === source?.id);
+      if (head === undefined || head === null || node === undefined) return probe;
+      const chainAtHead = await bounded(
+        node.read({ from: head, to: head, limit: 1, data: false }, limitMs),
+        limitMs,
+        clock,
+      );
+      return { ...probe, chainAtHead };
     }),
   );
 }

@@ -14,7 +14,8 @@ import {
 import type { ClusterView, LeaderRow, NodeProbe, NodeRow, SummarizeOptions } from './cluster-view.js';
 import { membershipOf } from './membership.js';
 import { offClocks } from './off-clocks.js';
-import { mergePresence } from './presence.js';
+import { leaseTiming, whyStuck } from './lease.js';
+import { absentSequencers, mergePresence, type SequencerRow } from './presence.js';
 import { proveCommitted, type Committed, type Conflict, type Pending } from './proof.js';
 import { judge } from './verdict.js';
 
@@ -40,12 +41,28 @@ export function summarize(probed: readonly NodeProbe[], options: SummarizeOption
       })),
     { configured, silent },
   );
-  const { leader, known: leaderKnown } = findLeader(admitted, configured, quorum, configured - answers.length);
+  const sequencers = mergePresence(
+    own.map((a) => a.view),
+    proof.committed?.height ?? null,
+  );
+  // Nobody renews a stuck lock, so whoever it names does not lead.
+  const running = admitted.filter((a) => whyStuck(a.view.lock, sequencers) === '');
+  const { leader, known: leaderKnown } = findLeader(running, sequencers, {
+    configured,
+    quorum,
+    unanswered: configured - answers.length,
+  });
   const lagAgainst = options.earlier?.committed ?? proof.committed;
   const rows = probes.map((o) =>
-    nodeRow(o, options.expectedCluster, { lagAgainst, committed: proof.committed, conflicts: proof.conflicts, leader }),
+    nodeRow(o, options.expectedCluster, {
+      lagAgainst,
+      committed: proof.committed,
+      conflicts: proof.conflicts,
+      leader,
+      sequencers,
+    }),
   );
-  const healthy = rows.filter((r) => r.admitted && (r.lag ?? 0) === 0).length;
+  const healthy = rows.filter((r) => r.admitted && (r.lag ?? 0) === 0 && r.lockStuck === '').length;
   const pending = proof.pending !== null && isSettledPending(proof.pending, options.earlier) ? proof.pending : null;
 
   const facts = {
@@ -75,10 +92,8 @@ export function summarize(probed: readonly NodeProbe[], options: SummarizeOption
         strangerRow(o, options.expectedCluster, configuration?.members.map(({ id }) => id) ?? []),
       ),
     ],
-    sequencers: mergePresence(
-      own.map((a) => a.view),
-      proof.committed?.height ?? null,
-    ),
+    sequencers,
+    absent: absentSequencers(own.map((a) => a.view)),
   };
   return {
     ...judge(
@@ -116,9 +131,8 @@ function headEntryOf(read: NodeReply<EntriesRead> | undefined, view: NodeView) {
  */
 function findLeader(
   admitted: { id: string; view: NodeView }[],
-  configured: number,
-  quorum: number,
-  unanswered: number,
+  sequencers: readonly SequencerRow[],
+  { configured, quorum, unanswered }: { configured: number; quorum: number; unanswered: number },
 ): { leader: LeaderRow | null; known: boolean } {
   const byOwner = new Map<Owner, { id: string; view: NodeView; pttlMs: number }[]>();
   for (const { id, view } of admitted) {
@@ -130,8 +144,18 @@ function findLeader(
     const holding = held.filter((h) => h.view.epoch === epoch);
     if (holding.length < quorum) continue;
     const ttls = holding.map((h) => h.pttlMs).sort((a, b) => b - a);
+    const id = sequencerOf(owner);
+    const left = ttls[quorum - 1] ?? 0;
+    const { ttlMs } = leaseTiming(id, sequencers);
     return {
-      leader: { id: sequencerOf(owner), epoch, owner, ttlMs: ttls[quorum - 1] ?? 0, nodes: holding.map((h) => h.id) },
+      leader: {
+        id,
+        epoch,
+        owner,
+        ttlMs: left,
+        renewedMs: ttlMs === null ? null : Math.max(0, ttlMs - left),
+        nodes: holding.map((h) => h.id),
+      },
       known: true,
     };
   }
@@ -146,7 +170,13 @@ function findLeader(
  * nothing.
  */
 function strangerRow(o: NodeProbe, expectedCluster: string | undefined, members: readonly string[]): NodeRow {
-  const row = nodeRow(o, expectedCluster, { lagAgainst: null, committed: null, conflicts: [], leader: null });
+  const row = nodeRow(o, expectedCluster, {
+    lagAgainst: null,
+    committed: null,
+    conflicts: [],
+    leader: null,
+    sequencers: [],
+  });
   const note = `it is no member of the cluster, whose nodes are ${members.join(', ')}`;
   return {
     ...row,
@@ -165,7 +195,14 @@ function nodeRow(
     committed,
     conflicts,
     leader,
-  }: { lagAgainst: Committed | null; committed: Committed | null; conflicts: Conflict[]; leader: LeaderRow | null },
+    sequencers,
+  }: {
+    lagAgainst: Committed | null;
+    committed: Committed | null;
+    conflicts: Conflict[];
+    leader: LeaderRow | null;
+    sequencers: readonly SequencerRow[];
+  },
 ): NodeRow {
   const blank = {
     id: o.id,
@@ -175,12 +212,14 @@ function nodeRow(
     holder: null,
     owner: null,
     ttlMs: null,
+    lockStuck: '',
     epoch: null,
     floor: null,
     head: null,
     headEpoch: null,
     headHash: null,
     lag: null,
+    diverged: null,
     rttMs: o.rttMs,
     cluster: '',
     runId: '',
@@ -213,12 +252,14 @@ function nodeRow(
     holder: view.lock === null ? null : sequencerOf(view.lock.owner),
     owner: view.lock?.owner ?? null,
     ttlMs: view.lock?.pttlMs ?? null,
+    lockStuck: admitted ? whyStuck(view.lock, sequencers) : '',
     epoch: view.epoch,
     floor: view.floor,
     head: view.head,
     headEpoch: view.headEpoch,
     headHash: view.headHash,
     lag,
+    diverged: admitted && (lag ?? 0) > 0 ? divergedAt(o, view) : null,
     error: null,
     cluster: view.cluster,
     runId: view.runId,
@@ -234,13 +275,21 @@ function nodeRow(
       note: said(view.admissionWhy || `it belongs to cluster ${view.cluster}, not ${expectedCluster}`),
     };
   if (view.admission === 'pristine') return { ...row, state: 'EMPTY', note: said('it holds no key of a cluster') };
-  if (!admitted) return { ...row, state: 'OUT', note: said(notAdmitted(view)) };
+  if (!admitted) return { ...row, state: 'OUT', note: said(notAdmitted(view, leader)) };
   const disputed = conflicts.some((one) => one.height === view.head && one.nodes.includes(o.id));
-  const note = said(admittedNote(view, lag ?? 0, committed, disputed, leader));
+  const note = said(admittedNote(view, row, committed, disputed, leader));
   return { ...row, state: note === '' ? 'OK' : 'WARN', note };
 }
 
-function notAdmitted(view: NodeView): string {
+/** The committed block at the node's own head, when another node has shown that it is another block. */
+function divergedAt({ chainAtHead }: NodeProbe, view: NodeView): NodeRow['diverged'] {
+  if (chainAtHead?.outcome !== 'accepted') return null;
+  const there = chainAtHead.value.entries.find((entry) => entry.height === view.head);
+  if (there === undefined || there.hash === view.headHash) return null;
+  return { height: view.head, has: view.headHash, committed: there.hash, epoch: there.epoch };
+}
+
+function notAdmitted(view: NodeView, leader: LeaderRow | null): string {
   const why = view.admissionWhy === '' ? '' : ` (${view.admissionWhy})`;
   switch (view.admission) {
     case 'restarted':
@@ -250,7 +299,9 @@ function notAdmitted(view: NodeView): string {
     case 'damaged':
       return `its record and its stream disagree${why}`;
     case 'admitting':
-      return `the leader is re-admitting it${why}`;
+      return leader === null
+        ? `its re-admission was begun and not finished${why}: only a leader can go on with it, and nobody leads`
+        : `the leader is re-admitting it${why}`;
     default:
       return `a bootstrap is unfinished on it${why}`;
   }
@@ -258,7 +309,7 @@ function notAdmitted(view: NodeView): string {
 
 function admittedNote(
   view: NodeView,
-  lag: number,
+  row: Pick<NodeRow, 'lag' | 'diverged' | 'lockStuck'>,
   committed: Committed | null,
   disputed: boolean,
   leader: LeaderRow | null,
@@ -269,7 +320,17 @@ function admittedNote(
       `no term has reached its epoch ${view.epoch} (the leader's is ${leader.epoch}): somebody wrote it by hand; ` +
       'delete its epoch key, and the leader re-admits it'
     );
-  if (lag > 0) return `${lag} ${lag === 1 ? 'block' : 'blocks'} behind the committed head`;
+  const lag = row.lag ?? 0;
+  const { diverged } = row;
+  if (diverged !== null)
+    return (
+      `DIVERGED: at height ${diverged.height} it holds block ${diverged.has.slice(0, 16)}, the committed one is ` +
+      `${diverged.committed.slice(0, 16)}`
+    );
+  if (lag > 0) {
+    const behind = `${lag} ${lag === 1 ? 'block' : 'blocks'} behind the committed head`;
+    return row.lockStuck === '' ? behind : `${behind}; ${row.lockStuck}`;
+  }
   if (committed?.hash && view.head > view.floor && view.head === committed.height && view.headHash !== committed.hash) {
     // No leader replaces a block that was made under the same epoch. That would be a choice between the two blocks.
     if (disputed)
@@ -281,6 +342,7 @@ function admittedNote(
       `its epoch ${view.epoch} is above the leader's ${leader.epoch}: it refuses the leader until the ` +
       'term is renewed'
     );
+  if (row.lockStuck !== '') return row.lockStuck;
   if (leader !== null && view.lock === null) return 'its lock is free: the leader has not taken it again yet';
   if (leader !== null && view.lock !== null && view.lock.owner !== leader.owner)
     return `its lock is held by ${sequencerOf(view.lock.owner)}, not by the leader`;

@@ -22,12 +22,33 @@ export interface SequencerRow {
   retentionWhy: string;
   /** Whether its store is inside the nodes' retained range, by its own statement. */
   margin: 'inside' | 'falling' | 'outside';
+  /**
+   * False when it has missed several announcements. Decided by the time that its records have left, so no two clocks
+   * are compared. A record that expires later than any record can was not renewed since that server's clock stepped.
+   */
+  alive: boolean;
+  /** The ttl of its lease and its block time, as it announces them. null when it does not say. */
+  ttlMs: number | null;
+  blockTimeMs: number | null;
 }
+
+/** A sequencer of the last day that announces itself no more. */
+export interface AbsentSequencer {
+  id: string;
+  /** How long ago it was last seen, by the nodes' clocks. */
+  seenMs: number;
+}
+
+/** A record is renewed every poll and lives for four polls, and at least this long. */
+const RECORD_TTL_MS = 3000;
+const COUNTDOWN_SLACK_MS = 100;
 
 export function mergePresence(views: readonly NodeView[], committed: Height | null): SequencerRow[] {
   const newest = new Map<string, { presence: Presence; timeMs: number }>();
+  const alive = new Set<string>();
   for (const view of views) {
     for (const presence of view.sequencers) {
+      if (isFresh(presence)) alive.add(presence.id);
       const known = newest.get(presence.id);
       if (known === undefined || isNewer(presence, known.presence))
         newest.set(presence.id, { presence, timeMs: view.timeMs });
@@ -54,6 +75,9 @@ export function mergePresence(views: readonly NodeView[], committed: Height | nu
           presence.extra['margin'] === 'falling' || presence.extra['margin'] === 'outside'
             ? presence.extra['margin']
             : 'inside',
+        alive: alive.has(presence.id),
+        ttlMs: positive(presence.extra['ttlMs']),
+        blockTimeMs: positive(presence.extra['blockTimeMs']),
       };
     })
     .sort((a, b) => (a.id < b.id ? -1 : 1));
@@ -67,4 +91,27 @@ function isNewer(a: Presence, b: Presence): boolean {
   const [atA, atB] = [Number(a.extra['seenAtMs']), Number(b.extra['seenAtMs'])];
   if (atA > 0 && atB > 0 && atA !== atB) return atA > atB;
   return a.pttlMs > b.pttlMs;
+}
+
+/** Its record on this node was renewed lately: at least half of the record's time is left, and not more than all of it. */
+function isFresh({ pttlMs, extra }: Presence): boolean {
+  const told = positive(extra['recordTtlMs']);
+  return pttlMs >= (told ?? RECORD_TTL_MS) / 2 && (told === null || pttlMs <= told + COUNTDOWN_SLACK_MS);
+}
+
+/** The sequencers that no node shows any more, the last seen first. */
+export function absentSequencers(views: readonly NodeView[]): AbsentSequencer[] {
+  const present = new Set(views.flatMap((view) => view.sequencers.map(({ id }) => id)));
+  const seen = new Map<string, number>();
+  for (const view of views)
+    for (const { id, seenAtMs } of view.absent ?? []) {
+      const seenMs = Math.max(0, view.timeMs - seenAtMs);
+      if (!present.has(id)) seen.set(id, Math.min(seen.get(id) ?? Infinity, seenMs));
+    }
+  return [...seen].map(([id, seenMs]) => ({ id, seenMs })).sort((a, b) => a.seenMs - b.seenMs);
+}
+
+function positive(text: string | undefined): number | null {
+  const value = Number(text);
+  return Number.isSafeInteger(value) && value > 0 ? value : null;
 }

@@ -8,9 +8,20 @@ export interface RestartSafety {
   why: string;
 }
 
+/** With one of these, the leader that a restarted node needs may be gone in a moment. */
+const RISKS: ReadonlySet<string> = new Set([
+  'LEASE_CLOSING',
+  'LEADER_SILENT',
+  'LEADER_STALLED',
+  'LOCK_STUCK',
+  'CONFLICT',
+]);
+
 export function restartSafety(view: ClusterView): RestartSafety {
   if (view.leader === null)
     return { safe: false, why: `not now: ${view.leaderKnown ? 'nobody leads' : 'who leads is not known'}` };
+  const lease = view.findings.find((finding) => RISKS.has(finding.code));
+  if (lease !== undefined) return { safe: false, why: `not now: ${lease.reason}` };
   const coming = view.nodes.filter((node) => !node.admitted && node.state !== 'DOWN' && node.state !== 'REFUSED');
   if (coming.length > 0)
     return { safe: false, why: `not now: ${coming.map((node) => `${node.id} does not count yet`).join(', ')}` };

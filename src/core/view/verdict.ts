@@ -4,8 +4,10 @@
 import { MAX_EPOCH_LEAP, serverOf } from '../protocol/types.js';
 import { deleteEpoch } from './epochs.js';
 import { wrongClockText } from '../nodes/node-clocks.js';
+import { inWords, isLate, leaseTiming } from './lease.js';
+import { DENIED, deniedNext } from './no-answer.js';
 import type { OffClock } from './off-clocks.js';
-import type { ClusterView, Finding, NodeRow, ReasonCode, SummarizeOptions } from './cluster-view.js';
+import type { ClusterView, Finding, LeaderRow, NodeRow, ReasonCode, SummarizeOptions } from './cluster-view.js';
 
 type Facts = Omit<ClusterView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'findings'> & {
   clusters: { id: string; cluster: string }[];
@@ -24,20 +26,23 @@ export function judge(
   );
   const findings = explained
     ? whole
-    : [...whole, ...nodeFindings(facts, target, options), ...softFindings(facts, target)];
+    : [...whole, ...nodeFindings(facts, target, options), ...softFindings(facts, target, options)];
   const order = { CRIT: 0, UNKNOWN: 1, WARN: 2 };
   findings.sort((a, b) => order[a.verdict] - order[b.verdict]);
   const worst = findings[0];
   if (worst !== undefined)
     return { verdict: worst.verdict, reason: worst.reason, reasonCode: worst.code, next: worst.next, findings };
   const { leader, committed, margin } = facts;
-  const reason =
+  const reason = [
     `${leader?.id ?? 'nobody'} leads under epoch ${leader?.epoch ?? 0}, height ` +
-    `${committed?.height ?? 0} is committed, ` +
-    `${facts.configured} of ${facts.configured} nodes agree`;
+      `${committed?.height ?? 0} is committed, ` +
+      `${facts.configured} of ${facts.configured} nodes agree`,
+    ...(margin < 1 ? ['no node may be lost'] : []),
+    ...(facts.sequencers.length === 1 ? ['no other sequencer is known'] : []),
+  ];
   return {
     verdict: 'OK',
-    reason: margin < 1 ? `${reason}; no node may be lost` : reason,
+    reason: reason.join('; '),
     reasonCode: 'OK',
     next: [],
     findings,
@@ -112,6 +117,20 @@ function clusterFindings(facts: Facts, target: string, options: SummarizeOptions
       ...(out.length > 0 ? [`${list(out.map((n) => n.id))} ${out.length === 1 ? 'is' : 'are'} not admitted`] : []),
     ];
     const enoughWithSilent = admitted.length + silent.length >= quorum;
+    const denied = silent.filter((n) => DENIED.has(n.error?.code ?? ''));
+    // They answer, and refuse us: whether they can vote is not known. The sequencers may have the right password.
+    if (admitted.length + denied.length >= quorum) {
+      found.push({
+        verdict: 'UNKNOWN',
+        code: 'NODE_DENIED',
+        reason:
+          `${list(denied.map((n) => n.id))} ${denied.length === 1 ? 'refuses' : 'refuse'} us ` +
+          `(${[...new Set(denied.map((n) => n.note))].join('; ')}): whether a quorum can vote is not known`,
+        nodes: denied.map((n) => n.id),
+        next: deniedNext(denied),
+      });
+      return found;
+    }
     crit(
       'NO_QUORUM',
       `${admitted.length} of ${configured} nodes can vote, ${quorum} are needed: ${parts.join('; ')}`,
@@ -132,6 +151,15 @@ function clusterFindings(facts: Facts, target: string, options: SummarizeOptions
         `too few nodes answered to say whether there is a leader: ${list(silent.map((n) => n.id))} may ` +
         'hold a lock',
     });
+  } else if (facts.leader === null && admitted.filter((n) => n.lockStuck === '').length < quorum) {
+    const stuck = admitted.filter((n) => n.lockStuck !== '');
+    crit(
+      'LOCK_STUCK',
+      `nobody can lead: ${list([...new Set(stuck.map((n) => n.lockStuck))])} (on ${list(stuck.map((n) => n.id))}), ` +
+        'so nobody renews it and nobody may take it',
+      stuck.map((n) => n.id),
+      [`seq stepdown --revoke${target}`],
+    );
   } else if (facts.leader === null) {
     const holders = [...new Set(admitted.flatMap((n) => (n.holder === null ? [] : [n.holder])))];
     const seen = facts.sequencers.length;
@@ -146,9 +174,11 @@ function clusterFindings(facts: Facts, target: string, options: SummarizeOptions
       crit(
         'NO_LEADER',
         `nobody leads: ${list(holders)} ${holders.length === 1 ? 'holds' : 'hold'} fewer than ${quorum} ` +
-          'locks (a promotion under way, or a lease running out)',
+          `locks (${holders.some((id) => isAlive(facts, id)) ? 'a promotion under way, or ' : ''}a lease running out)`,
         [],
-        [`seq status --watch${target}`],
+        othersAlive(facts, '')
+          ? [`seq status --watch${target}`]
+          : known(options.startSequencers?.(), `seq run --id ${holders[0] ?? 'seq-a'}${target}`),
       );
     else if (seen === 0)
       crit(
@@ -177,8 +207,108 @@ function clusterFindings(facts: Facts, target: string, options: SummarizeOptions
         [`seq stepdown${target}`],
       );
     }
+    if (facts.leader !== null) found.push(...leaseFindings(facts, facts.leader, target, options));
   }
   return found;
+}
+
+/** Does the leader do what a leader does: renew its lease with every block, and announce itself? */
+function leaseFindings(
+  { sequencers, absent }: Facts,
+  leader: LeaderRow,
+  target: string,
+  options: SummarizeOptions,
+): Finding[] {
+  const own = sequencers.find((one) => one.id === leader.id);
+  const timing = leaseTiming(leader.id, sequencers);
+  const late = leader.renewedMs !== null && isLate(leader.renewedMs, timing);
+  const left = `${inWords(leader.ttlMs)} are left`;
+  const canFollow = sequencers.some((one) => one.id !== leader.id && one.alive && one.ready);
+  const next = canFollow
+    ? [`seq status --watch${target}`]
+    : known(options.startSequencers?.(), `seq run --id ${leader.id}${target}`);
+  if (own?.alive !== true) {
+    const gone = absent.find((one) => one.id === leader.id);
+    const since = gone === undefined ? '' : ` for ${inWords(gone.seenMs)}`;
+    const silent = `${leader.id} holds the lease and announces nothing${since}`;
+    if (leader.renewedMs !== null && !late)
+      return [
+        {
+          verdict: 'WARN',
+          code: 'LEADER_SILENT',
+          reason: `${silent}, but the lease was renewed ${inWords(leader.renewedMs)} ago`,
+          nodes: [],
+          next: [`seq doctor${target}`],
+        },
+      ];
+    return [
+      {
+        verdict: 'CRIT',
+        code: 'LEADER_SILENT',
+        reason:
+          `${silent}` +
+          (leader.renewedMs === null
+            ? ', and no sequencer says how long a lease is'
+            : `, and has not renewed the lease for ${inWords(leader.renewedMs)}`) +
+          `: nothing is committed until the lease ends (${left})`,
+        nodes: [],
+        next,
+      },
+    ];
+  }
+  if (!late) return [];
+  return [
+    {
+      verdict: 'WARN',
+      code: 'LEASE_CLOSING',
+      reason:
+        `${leader.id} has not renewed its lease for ${inWords(leader.renewedMs ?? 0)}, and a block is due every ` +
+        `${inWords(timing.blockTimeMs)}: ${left}`,
+      nodes: [],
+      next,
+    },
+  ];
+}
+
+function isAlive({ sequencers }: Facts, id: string): boolean {
+  return sequencers.some((one) => one.id === id && one.alive);
+}
+
+function othersAlive({ sequencers }: Facts, id: string): boolean {
+  return sequencers.some((one) => one.id !== id && one.alive);
+}
+
+/** Who would take over? Only asked where the cluster has, or had within a day, more than one sequencer. */
+function standbyFindings(facts: Facts, target: string, options: SummarizeOptions): Finding[] {
+  const { leader, sequencers, absent } = facts;
+  if (leader === null || sequencers.length === 0) return [];
+  const others = sequencers.filter((one) => one.id !== leader.id);
+  const gone = absent.filter((one) => one.id !== leader.id);
+  if (others.length + gone.length === 0) return [];
+  if (others.some((one) => one.alive && one.ready && one.role !== 'stopping')) return [];
+  const reasons = [
+    ...others.map((one) =>
+      one.role === 'stopping'
+        ? `${one.id} is stopping`
+        : !one.alive
+          ? `${one.id} announces nothing${one.seenMs === null ? '' : ` for ${inWords(one.seenMs)}`}`
+          : `${one.id} is not ready (${one.why || 'it does not say why'})`,
+    ),
+    ...gone.map((one) => `${one.id} was last seen ${inWords(one.seenMs)} ago`),
+  ];
+  const dead = [...others.filter((one) => !one.alive), ...gone][0];
+  return [
+    {
+      verdict: 'WARN',
+      code: 'NO_STANDBY',
+      reason: `nobody would take over if ${leader.id} fails: ${reasons.join('; ')}`,
+      nodes: [],
+      next:
+        dead === undefined
+          ? [`seq status -o wide${target}`]
+          : known(options.startSequencers?.(dead.id), `seq run --id ${dead.id}${target}`),
+    },
+  ];
 }
 
 function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): Finding[] {
@@ -203,11 +333,19 @@ function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): 
         return warn(
           'NODE_NOT_ADMITTED',
           `${n.id} is not admitted: ${n.note}`,
-          n.admission === 'admitting' ? `seq status --watch${target}` : `seq node admit --on ${n.id}${target}`,
+          // Only a leader admits. While nobody leads, what stands in the way of a leader comes first.
+          facts.leader === null || n.admission === 'admitting'
+            ? `seq status --watch${target}`
+            : `seq node admit --on ${n.id}${target}`,
         );
       case 'WARN':
         if (facts.leader !== null && n.epoch !== null && n.epoch > facts.leader.epoch + MAX_EPOCH_LEAP)
           return warn('NODE_FENCED', `${n.id}: ${n.note}`, deleteEpoch(n.url));
+        if (n.diverged !== null) return [divergedFinding(facts, n, target)];
+        if (n.lockStuck !== '')
+          return facts.leader === null
+            ? []
+            : warn('LOCK_STUCK', `${n.id}: ${n.note}`, `seq stepdown --revoke${target}`);
         if ((n.lag ?? 0) > 0)
           return warn('NODE_LAGGING', `${n.id} is ${n.note}`, `seq stream diff --on ${n.id}${target}`);
         if (facts.leader !== null && n.epoch !== null && n.epoch > facts.leader.epoch)
@@ -221,8 +359,8 @@ function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): 
   });
 }
 
-function softFindings(facts: Facts, target: string): Finding[] {
-  const found: Finding[] = [];
+function softFindings(facts: Facts, target: string, options: SummarizeOptions): Finding[] {
+  const found: Finding[] = standbyFindings(facts, target, options);
   const { pending, hold } = facts;
   if (pending !== null) {
     found.push({
@@ -300,6 +438,18 @@ function softFindings(facts: Facts, target: string): Finding[] {
     });
   }
   return found;
+}
+
+/** A leader replaces an uncommitted block of an earlier epoch by itself. It never replaces one of the same epoch. */
+function divergedFinding(facts: Facts, n: NodeRow, target: string): Finding {
+  const replaced = n.diverged !== null && (n.headEpoch ?? 0) < n.diverged.epoch && facts.leader !== null;
+  return {
+    verdict: 'WARN',
+    code: 'DIVERGED',
+    reason: `${n.id}: ${n.note}${replaced ? '; the leader replaces it' : ''}`,
+    nodes: [n.id],
+    next: [replaced ? `seq status --watch${target}` : `seq repair plan${target}`],
+  };
 }
 
 function sameServer(nodes: readonly NodeRow[]): string[][] {
