@@ -1,7 +1,7 @@
 // The log of `seq run`: JSON lines on a pipe or file, readable lines on a terminal. Events become lines (lines.ts),
 // repeats are collapsed (collapse.ts), secrets are masked (redact.ts). The last line says why the process ended, with a
-// code. A log reader that goes away or stands still never stops the sequencer (destination.ts). Lines that were left out
-// are counted, and the number is logged when lines are taken again.
+// code. A log reader that goes away or stands still never stops the sequencer (destination.ts). Lines that were left
+// out are counted, and the number is logged when lines are taken again.
 import pino, { type DestinationStream, type Logger } from 'pino';
 import type { SeqEvent, StopCode } from '../events.js';
 import { Collapser } from './collapse.js';

@@ -1,7 +1,7 @@
 // One writer per store. Two writers would break I5 (docs/PROTOCOL.md section 3). The kernel holds the lock (flock), so
 // it holds across containers and users, and ends with its process. Node has no flock of its own: the program `flock`
-// sets it on a descriptor that this process keeps open. Where that program is missing, the lock file names its holder by
-// pid, and a holder that cannot be seen from here counts as alive.
+// sets it on a descriptor that this process keeps open. Where that program is missing, the lock file names its holder
+// by pid, and a holder that cannot be seen from here counts as alive.
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
