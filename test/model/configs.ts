@@ -43,6 +43,31 @@ export const EXHAUSTIVE: Task[] = [
     limits: { livenessEvery: 4 },
     bounded: 'one late run in each path, no call given up, no stale stores',
   },
+  {
+    cfg: { ...BASE, name: 'twins', twins: 1, heights: 3, strays: 1, giveUps: 1, staleStores: false },
+    limits: { livenessEvery: 16 },
+    bounded: ONE_EACH,
+  },
+  {
+    cfg: { ...BASE, name: 'three-twins', terms: 3, twins: 1, heights: 2, strays: 0, giveUps: 0, staleStores: false },
+    limits: { livenessEvery: 16 },
+    bounded: QUIET,
+  },
+  {
+    cfg: { ...BASE, name: 'twins-wipe', twins: 1, heights: 2, wipes: 1, strays: 0, giveUps: 0, staleStores: false },
+    limits: { livenessEvery: 4 },
+    bounded: QUIET,
+  },
+  {
+    cfg: { ...BASE, name: 'twins-repair', twins: 1, heights: 2, repairs: 2, strays: 1, giveUps: 0, staleStores: false },
+    limits: { livenessEvery: 4 },
+    bounded: 'one late run in each path, no call given up, no stale stores',
+  },
+  {
+    cfg: { ...BASE, name: 'lists', terms: 3, otherLists: true, strays: 1, giveUps: 0, staleStores: false },
+    limits: { livenessEvery: 16 },
+    bounded: 'one late run in each path, no call given up, no stale stores',
+  },
   { cfg: { ...BASE, name: 'one-wipe', wipes: 1 }, limits: { livenessEvery: 4 }, bounded: '' },
   { cfg: { ...BASE, name: 'one-damage', damages: 1 }, limits: { livenessEvery: 4 }, bounded: '' },
   { cfg: { ...BASE, name: 'three', terms: 3 }, limits: { livenessEvery: 16 }, bounded: '' },
@@ -86,6 +111,16 @@ export const SHORT: Task[] = [
     cfg: { ...BASE, name: 'rollback', rollbacks: 1, strays: 0, giveUps: 0, staleStores: false },
     limits: { livenessEvery: 16 },
     bounded: `${QUIET}, liveness in every 16th combination`,
+  },
+  {
+    cfg: { ...BASE, name: 'twins', twins: 1, heights: 2, strays: 0, giveUps: 0, staleStores: false },
+    limits: { livenessEvery: 16 },
+    bounded: `${QUIET}, liveness in every 16th combination`,
+  },
+  {
+    cfg: { ...BASE, name: 'lists', otherLists: true, strays: 0, giveUps: 0, staleStores: false },
+    limits: { livenessEvery: 4 },
+    bounded: `${QUIET}, liveness in every 4th combination`,
   },
   {
     cfg: { ...BASE, name: 'one-wipe', heights: 2, wipes: 1, strays: 1, giveUps: 1, staleStores: false },

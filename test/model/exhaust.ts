@@ -3,11 +3,11 @@
 // differ by such a permutation one is explored.
 import { FingerprintSet, Hasher } from './fingerprints.js';
 import type { Exploration, Limits } from './explore.js';
-import { Liveness } from './liveness.js';
-import { highestEpoch, mayRepair, QUIET, type Move, type MoveKind } from './moves.js';
+import { Liveness, sortAlike } from './liveness.js';
+import { choiceOf, highestEpoch, mayRepair, QUIET, readersOf, type Move, type MoveKind } from './moves.js';
+import { interchangeable, knowledgeOf, serverIds } from './members.js';
 import { Pools, type Net, type Node, type Outcome, type Term } from './pools.js';
 import { code, hashOf, RIVALS, type ModelConfig, type State } from './state.js';
-import { quorumOf } from '../../src/core/protocol/quorum.js';
 
 const KINDS: readonly MoveKind[] = [
   'start',
@@ -71,6 +71,9 @@ class Exhaustion {
     finding: null,
   };
   private readonly width: number;
+  private readonly servers: number;
+  /** Servers below this one are interchangeable. */
+  private readonly alike: number;
   private stack: Int32Array;
   private height = 0;
   private readonly path: Int32Array[] = [];
@@ -90,7 +93,9 @@ class Exhaustion {
   ) {
     this.pools = new Pools(cfg);
     this.liveness = new Liveness(cfg);
-    this.width = 2 * cfg.nodes + cfg.terms + 8;
+    this.servers = serverIds(cfg).length;
+    this.alike = interchangeable(cfg);
+    this.width = 2 * this.servers + cfg.terms + 8;
     this.stack = new Int32Array(this.width * 1024);
     this.row = this.blank();
     this.next = this.blank();
@@ -108,10 +113,10 @@ class Exhaustion {
   }
 
   private blank(): Row {
-    const { cfg, pools } = this;
+    const { pools } = this;
     return {
       nodes: [...pools.first],
-      nets: new Array<Net>(cfg.nodes).fill(pools.noCalls),
+      nets: pools.first.map(() => pools.noCalls),
       terms: [],
       agreed: 0,
       wipes: 0,
@@ -121,7 +126,7 @@ class Exhaustion {
       fixes: 0,
       rollbacks: 0,
       savedAt: -1,
-      saved: pools.wiped,
+      saved: pools.wiped[0]!,
       strays: 0,
       giveUps: 0,
     };
@@ -154,8 +159,8 @@ class Exhaustion {
   private pop(): void {
     const { cfg, row, stack, pools } = this;
     let at = --this.height * this.width;
-    for (let n = 0; n < cfg.nodes; n++) row.nodes[n] = pools.nodes[stack[at++]!]!;
-    for (let n = 0; n < cfg.nodes; n++) row.nets[n] = pools.nets[stack[at++]!]!;
+    for (let n = 0; n < this.servers; n++) row.nodes[n] = pools.nodes[stack[at++]!]!;
+    for (let n = 0; n < this.servers; n++) row.nets[n] = pools.nets[stack[at++]!]!;
     row.terms.length = 0;
     for (let p = 0; p < cfg.terms; p++) {
       const id = stack[at++]!;
@@ -188,8 +193,8 @@ class Exhaustion {
     }
     const { stack } = this;
     let at = this.height++ * this.width;
-    for (let n = 0; n < cfg.nodes; n++) stack[at++] = next.nodes[n]!.id;
-    for (let n = 0; n < cfg.nodes; n++) stack[at++] = next.nets[n]!.id;
+    for (let n = 0; n < this.servers; n++) stack[at++] = next.nodes[n]!.id;
+    for (let n = 0; n < this.servers; n++) stack[at++] = next.nets[n]!.id;
     for (let p = 0; p < cfg.terms; p++) stack[at++] = next.terms[p]?.id ?? -1;
     stack[at++] = next.agreed;
     stack[at++] =
@@ -207,8 +212,8 @@ class Exhaustion {
   }
 
   private copy(): Row {
-    const { cfg, row, next } = this;
-    for (let n = 0; n < cfg.nodes; n++) {
+    const { row, next } = this;
+    for (let n = 0; n < this.servers; n++) {
       next.nodes[n] = row.nodes[n]!;
       next.nets[n] = row.nets[n]!;
     }
@@ -244,24 +249,25 @@ class Exhaustion {
       if (gate) this.local(KIND['gate over'], p, -1, gate);
       const produced = pools.produced(term);
       if (produced) this.local(KIND.produce, p, -1, produced);
-      for (let n = 0; n < cfg.nodes && row.damages < cfg.damages; n++) {
+      for (let n = 0; n < term.m.out.length && row.damages < cfg.damages; n++) {
         const damaged = pools.damaged(term, n);
         if (damaged) this.local(KIND.damage, p, n, damaged);
       }
-      for (let n = 0; n < cfg.nodes && row.fixes < cfg.fixes; n++) {
+      for (let n = 0; n < term.m.out.length && row.fixes < cfg.fixes; n++) {
         const fixed = pools.fixed(term, n);
         if (fixed) this.local(KIND.fix, p, n, fixed);
       }
-      for (let n = 0; n < cfg.nodes; n++) {
+      for (let n = 0; n < term.m.out.length; n++) {
         const out = term.m.out[n];
         if (!out) continue;
-        const node = row.nodes[n]!;
+        const at = term.m.servers[n]!;
+        const node = row.nodes[at]!;
         const call = term.calls[n];
         if (call) {
-          const run = pools.run(n, node, call);
+          const run = pools.run(at, node, call);
           if (call.sent.call.script !== 'promote_leader' || run.reply.reply.outcome !== 'refused') {
             const next = this.copy();
-            next.nodes[n] = run.node;
+            next.nodes[at] = run.node;
             this.take(p, pools.answered(term, n, run.reply), run.bad);
             this.offer(KIND.run, p, n, 0);
           }
@@ -275,7 +281,7 @@ class Exhaustion {
         if (gaveUp) this.local(KIND['give up'], p, n, gaveUp);
       }
     }
-    for (let n = 0; n < cfg.nodes; n++) {
+    for (let n = 0; n < this.servers; n++) {
       const node = row.nodes[n]!;
       if (row.strays < cfg.strays) {
         for (const call of row.nets[n]!.calls) {
@@ -286,7 +292,7 @@ class Exhaustion {
           next.nodes[n] = run.node;
           if (cfg.strays !== Infinity) next.strays += 1;
           this.violation = run.bad;
-          this.offer(KIND['late run'], call.sent.term, n, call.sent.key);
+          this.offer(KIND['late run'], call.sent.term, n, call.id);
         }
       }
       if (node.locked && row.expiries < cfg.expiries) {
@@ -306,7 +312,7 @@ class Exhaustion {
       if (row.wipes < cfg.wipes && node.admitted) {
         const next = this.copy();
         next.wipes += 1;
-        next.nodes[n] = pools.wiped;
+        next.nodes[n] = pools.wiped[n]!;
         this.offer(KIND.wipe, -1, n, 0);
       }
       if (row.rollbacks >= cfg.rollbacks) continue;
@@ -333,33 +339,33 @@ class Exhaustion {
     const agreed = agreedHashes(row.agreed, cfg);
     let known = 0;
     while (agreed[known]) known++;
-    for (let height = cfg.staleStores ? 0 : known; height <= known; height++) {
-      for (let arg = height; arg <= height + QUIET; arg += QUIET) {
-        if (
-          arg >= QUIET &&
-          !mayRepair(
-            cfg,
-            row.terms.map(({ m }) => m),
-          )
-        )
-          continue;
-        const outcome = pools.begin(p, row.nodes, agreed, height, mustExceed, undefined, arg >= QUIET);
-        if (!outcome) continue;
-        this.copy();
+    for (const knowledge of knowledgeOf(cfg, row.nodes)) {
+      const choice = choiceOf(knowledge);
+      for (let height = cfg.staleStores ? 0 : known; height <= known; height++) {
+        for (let arg = height; arg <= height + QUIET; arg += QUIET) {
+          const quiet = arg >= QUIET;
+          if (quiet && !mayRepair(cfg, this.terms())) continue;
+          const outcome = pools.begin({ p, mustExceed, quiet, knowledge }, row.nodes, agreed, height);
+          this.copy();
+          this.take(p, outcome, '');
+          this.offer(KIND.start, p, -1, arg + choice);
+        }
+      }
+      for (let continued = 0; continued < p; continued++) {
+        const before = row.terms[continued]!;
+        if (!before.m.renewable) continue;
+        const quiet = before.m.t.settings.quiet === true;
+        const outcome = pools.begin({ p, mustExceed, quiet, knowledge }, row.nodes, agreed, before);
+        const next = this.copy();
+        next.terms[continued] = pools.followed(before);
         this.take(p, outcome, '');
-        this.offer(KIND.start, p, -1, arg);
+        this.offer(KIND.renew, p, -1, continued + choice);
       }
     }
-    for (let continued = 0; continued < p; continued++) {
-      const before = row.terms[continued]!;
-      if (!before.m.renewable) continue;
-      const outcome = pools.begin(p, row.nodes, agreed, 0, mustExceed, before, before.m.t.settings.quiet === true);
-      if (!outcome) continue;
-      const next = this.copy();
-      next.terms[continued] = pools.followed(before);
-      this.take(p, outcome, '');
-      this.offer(KIND.renew, p, -1, continued);
-    }
+  }
+
+  private terms(): Term['m'][] {
+    return this.row.terms.map(({ m }) => m);
   }
 
   /** A move that concerns no node. */
@@ -379,7 +385,9 @@ class Exhaustion {
     next.terms[p] = term;
     this.violation = alsoBad || bad;
     const fallible = sends.length > 0 && this.fallible();
-    for (const { n, call } of sends) next.nets[n] = pools.with(next.nets[n]!, next.nodes[n]!, call, fallible);
+    const kept = next.strays < this.cfg.strays;
+    for (const { n, call } of kept ? sends : [])
+      next.nets[n] = pools.with(next.nets[n]!, next.nodes[n]!, call, fallible);
     for (const one of agrees) this.agree(one.height, one.hash, one.text, one.who);
     const claimed = term.m.claimedEpoch;
     if (claimed !== 0 && before && before.m.claimedEpoch === 0) {
@@ -392,7 +400,8 @@ class Exhaustion {
 
   /** A node may still lose its memory, or has lost it: then any call may come to matter again. */
   private fallible(row = this.next): boolean {
-    if (row.wipes < this.cfg.wipes || row.rollbacks < this.cfg.rollbacks || this.cfg.damages > 0) return true;
+    const { cfg } = this;
+    if (row.wipes < cfg.wipes || row.rollbacks < cfg.rollbacks || cfg.damages > 0 || cfg.twins > 0) return true;
     for (const node of row.nodes) if (!node.admitted) return true;
     return false;
   }
@@ -412,14 +421,15 @@ class Exhaustion {
     const { cfg, row, next, pools, result } = this;
     result.moves += 1;
     const touched = kind === KIND.run || kind === KIND['late run'] || kind === KIND.wipe || kind === KIND['roll back'];
-    const fallible = this.fallible();
-    if (!fallible) {
-      for (let i = 0; i < cfg.nodes; i++) {
+    if (next.strays >= cfg.strays) {
+      next.nets.fill(pools.noCalls); // nothing can arrive late any more
+    } else if (!this.fallible()) {
+      for (let i = 0; i < this.servers; i++) {
         if (next.nodes[i] !== row.nodes[i] || next.nets[i] !== row.nets[i] || this.wasFallible)
           next.nets[i] = pools.pruned(next.nets[i]!, next.nodes[i]!);
       }
     }
-    if (touched && next.nodes[n] !== row.nodes[n]) this.probe();
+    if (touched && next.nodes.some((node, i) => node !== row.nodes[i])) this.probe();
     if (this.violation !== '' && (this.limits.expect ?? /./).test(this.violation)) {
       result.finding = { why: this.violation, trace: [...this.trace(), this.moveOf(encode(kind, p, n), arg)] };
       return;
@@ -459,7 +469,7 @@ class Exhaustion {
    * matter.
    */
   private printUnder(naming: number, from: readonly number[], names: readonly number[]): void {
-    const { cfg, next } = this;
+    const { servers, alike, next } = this;
     const { nodes, nets, terms } = next;
     let sumA =
       next.wipes |
@@ -485,8 +495,8 @@ class Exhaustion {
     }
     sumA = Math.imul(sumA ^ (sumA >>> 15), 0x2c1b3c6d);
     sumB = Math.imul(sumB ^ (sumB >>> 13), 0x297a2d39);
-    for (let n = 0; n < cfg.nodes; n++) {
-      const at = naming * cfg.nodes + n;
+    for (let n = 0; n < servers; n++) {
+      const at = naming * servers + n;
       let a = (Math.imul(nodes[n]!.a[naming]!, A[0]!) + Math.imul(nets[n]!.a[naming]!, A[1]!)) | 0;
       let b = (Math.imul(nodes[n]!.b[naming]!, B[0]!) + Math.imul(nets[n]!.b[naming]!, B[1]!)) | 0;
       for (let slot = 0; slot < from.length; slot++) {
@@ -497,6 +507,26 @@ class Exhaustion {
       if (next.savedAt === n) {
         a = (a + Math.imul(next.saved.a[naming]! + 1, A[15]!)) | 0;
         b = (b + Math.imul(next.saved.b[naming]! + 1, B[15]!)) | 0;
+      }
+      if (next.savedAt >= 0 && next.saved.namesA !== null) {
+        a = (a + Math.imul(next.saved.namesA[at]!, A[13]!)) | 0;
+        b = (b + Math.imul(next.saved.namesB![at]!, B[13]!)) | 0;
+      }
+      for (let holder = 0; holder < servers; holder++) {
+        const { namesA, namesB } = nodes[holder]!;
+        if (namesA !== null) {
+          a = (a + namesA[at]!) | 0;
+          b = (b + namesB![at]!) | 0;
+        }
+        const net = nets[holder]!;
+        if (net.namesA !== null) {
+          a = (a + Math.imul(net.namesA[at]!, A[14]!)) | 0;
+          b = (b + Math.imul(net.namesB![at]!, B[14]!)) | 0;
+        }
+      }
+      if (n >= alike) {
+        a = Math.imul(a + n, 0x2545f491);
+        b = Math.imul(b - n, 0x165667b1);
       }
       a ^= a >>> 16;
       b ^= b >>> 15;
@@ -509,36 +539,43 @@ class Exhaustion {
     this.sumB = Math.imul(sumB ^ (sumB >>> 15), 0x735a2d97);
   }
 
-  /** A reader that sees all nodes at once: what it takes as committed (section 7). And I2. */
+  /** Readers: what they take as committed (section 7). And I2. */
   private probe(): void {
     const { cfg, next } = this;
     const { nodes } = next;
-    const quorum = quorumOf(cfg.nodes);
-    const any = cfg.variation === 'unadmitted-copies';
-    for (let height = 1; height <= cfg.heights + 1; height++) {
-      for (let n = 0; n < nodes.length; n++) {
-        const { hashes, epochs, floor, s } = nodes[n]!;
-        const admitted = nodes[n]!.admitted || any;
-        if (nodes[n]!.admitted && floor === height)
-          this.agree(height, code(s.record!.floorHash), s.record!.floorHash, 'a reader, by the floor of a node,');
-        const hash = hashes[height - floor - 1];
-        if (hash === undefined) continue;
-        let copies = 0;
-        for (let k = 0; k < nodes.length; k++) {
-          const other = nodes[k]!;
-          const copy = other.hashes[height - other.floor - 1];
-          if (copy === undefined) continue;
-          const same = other.epochs[height - other.floor - 1] === epochs[height - floor - 1];
-          if (same && copy !== hash && !(cfg.conflict && RIVALS.includes(named(hash)) && RIVALS.includes(named(copy))))
-            this.violation ||=
-              `I2: epoch ${epochs[height - floor - 1]} has two blocks at height ${height}: ${named(hash)} and ` +
-              `${named(copy)}`;
-          if ((other.admitted || any) && copy === hash && (same || cfg.variation === 'mixed-epochs')) copies++;
+    for (let n = 1; n < nodes.length; n++) for (let k = 0; k < n; k++) this.checkPair(nodes[n]!, nodes[k]!);
+    const mixed = cfg.variation === 'mixed-epochs';
+    for (const { seen, quorum } of readersOf(cfg, nodes)) {
+      for (let height = 1; height <= cfg.heights + 1; height++) {
+        for (const { hashes, epochs, floor, s, admitted } of seen) {
+          if (admitted && floor === height)
+            this.agree(height, code(s.record!.floorHash), s.record!.floorHash, 'a reader, by the floor of a node,');
+          const hash = hashes[height - floor - 1];
+          if (hash === undefined) continue;
+          if (floor + hashes.length > height) {
+            this.agree(height, hash, named(hash), 'a reader, by the entry above it,');
+            continue;
+          }
+          let copies = 0;
+          for (const other of seen) {
+            const at = height - other.floor - 1;
+            if (other.hashes[at] === hash && (mixed || other.epochs[at] === epochs[height - floor - 1])) copies++;
+          }
+          if (copies >= quorum) this.agree(height, hash, named(hash), 'a reader, by a quorum of copies,');
         }
-        if (!admitted) continue;
-        if (floor + hashes.length > height) this.agree(height, hash, named(hash), 'a reader, by the entry above it,');
-        else if (copies >= quorum) this.agree(height, hash, named(hash), 'a reader, by a quorum of copies,');
       }
+    }
+  }
+
+  private checkPair(one: Node, other: Node): void {
+    for (let height = 1; height <= this.cfg.heights + 1; height++) {
+      const hash = one.hashes[height - one.floor - 1];
+      const there = other.hashes[height - other.floor - 1];
+      if (hash === undefined || there === undefined || hash === there) continue;
+      const epoch = one.epochs[height - one.floor - 1];
+      if (other.epochs[height - other.floor - 1] !== epoch) continue;
+      if (this.cfg.conflict && RIVALS.includes(named(hash)) && RIVALS.includes(named(there))) continue;
+      this.violation ||= `I2: epoch ${epoch} has two blocks at height ${height}: ${named(hash)} and ${named(there)}`;
     }
   }
 
@@ -557,16 +594,18 @@ class Exhaustion {
             hasher
               .reset(8)
               .add(node.a[0]!)
+              .add(namesOf(row.nodes, n).a)
               .add(term?.columnA[n] ?? 0)
               .finish().a,
             hasher
               .reset(9)
               .add(node.b[0]!)
+              .add(namesOf(row.nodes, n).b)
               .add(term?.columnB[n] ?? 0)
               .finish().b,
-          ] as const,
+          ] as [number, number],
       );
-      columns.sort((x, y) => x[0] - y[0] || x[1] - y[1]);
+      sortAlike(columns, this.alike);
       hasher.reset(10).add(p);
       for (const [a, b] of columns) hasher.add(a).add(b);
       if (term) hasher.add(term.a[0]!).add(term.b[0]!);
@@ -608,8 +647,21 @@ class Exhaustion {
   }
 
   private moveOf(code: number, arg: number): Move {
-    return { kind: KINDS[code & 15]!, term: ((code >> 4) & 15) - 1, node: ((code >> 8) & 15) - 1, arg };
+    const kind = KINDS[code & 15]!;
+    const key = kind === 'late run' ? this.pools.calls[arg]!.sent.key : arg;
+    return { kind, term: ((code >> 4) & 15) - 1, node: ((code >> 8) & 15) - 1, arg: key };
   }
+}
+
+/** What the configurations of all servers say of the id that server n answers for. */
+function namesOf(nodes: readonly Node[], n: number): { a: number; b: number } {
+  let a = 0;
+  let b = 0;
+  for (const { namesA, namesB } of nodes) {
+    a = (a + (namesA?.[n] ?? 0)) | 0;
+    b = (b + (namesB?.[n] ?? 0)) | 0;
+  }
+  return { a, b };
 }
 
 function encode(kind: number, p: number, n: number): number {

@@ -4,8 +4,18 @@
 import { exhaust } from './exhaust.js';
 import { FingerprintSet, Hasher } from './fingerprints.js';
 import { Liveness } from './liveness.js';
-import { forEachMove, type Move } from './moves.js';
-import { initialState, isAdmitted, type ModelConfig, type State } from './state.js';
+import { chosen, forEachMove, type Move } from './moves.js';
+import { interchangeable, serverIds } from './members.js';
+import {
+  configOf,
+  initialState,
+  isAdmitted,
+  printNames,
+  sealNetwork,
+  type ModelConfig,
+  type Network,
+  type State,
+} from './state.js';
 
 export interface Finding {
   why: string;
@@ -42,12 +52,16 @@ const print = { a: 0, b: 0 };
  * columns are sorted.
  */
 function fingerprint(cfg: ModelConfig, state: State): void {
-  const { nodes, nets, terms } = state;
+  const { nodes, terms } = state;
+  const nets = state.strays >= cfg.strays ? nodes.map(() => NOTHING_SENT) : state.nets;
+  const names = namesIn(cfg, state, nets);
+  const alike = interchangeable(cfg);
   for (let n = 0; n < nodes.length; n++) {
     hasher
       .reset(5)
       .add(nodes[n]!.a)
       .add(nets[n]!.a)
+      .add(names[n]!.a)
       .add(state.saved?.n === n ? state.saved.node.a : 0);
     for (let p = 0; p < terms.length; p++) hasher.add(terms[p]!.columnA[n]!);
     columnA[n] = hasher.finish().a;
@@ -55,11 +69,12 @@ function fingerprint(cfg: ModelConfig, state: State): void {
       .reset(6)
       .add(nodes[n]!.b)
       .add(nets[n]!.b)
+      .add(names[n]!.b)
       .add(state.saved?.n === n ? state.saved.node.b : 0);
     for (let p = 0; p < terms.length; p++) hasher.add(terms[p]!.columnB[n]!);
     columnB[n] = hasher.finish().b;
     order[n] = n;
-    for (let i = n; i > 0 && less(order[i]!, order[i - 1]!); i--) {
+    for (let i = n; i > 0 && i < alike && less(order[i]!, order[i - 1]!); i--) {
       const swap = order[i]!;
       order[i] = order[i - 1]!;
       order[i - 1] = swap;
@@ -81,6 +96,25 @@ function fingerprint(cfg: ModelConfig, state: State): void {
   hasher.finish();
   print.a = hasher.a;
   print.b = hasher.b;
+}
+
+const NOTHING_SENT = sealNetwork([]);
+
+/** What all configurations that anybody holds say of the id of each server. */
+function namesIn(cfg: ModelConfig, state: State, nets: readonly Network[]): { a: number; b: number }[] {
+  const ids = serverIds(cfg);
+  const names = ids.map(() => ({ a: 0, b: 0 }));
+  const add = (text: string, factor: number): void => {
+    const prints = printNames(text, ids);
+    prints?.a.forEach((a, n) => {
+      names[n]!.a = (names[n]!.a + Math.imul(a, factor)) | 0;
+      names[n]!.b = (names[n]!.b + Math.imul(prints.b[n]!, factor)) | 0;
+    });
+  };
+  for (const { s } of state.nodes) add(s.record?.config ?? '', 1);
+  add(state.saved?.node.s.record?.config ?? '', 3);
+  for (const { calls } of nets) for (const { call } of calls) add(configOf(call), 5);
+  return names;
 }
 
 function less(x: number, y: number): boolean {
@@ -221,7 +255,7 @@ function walkOnce(
       if (term !== who) return false;
       if (kind === 'give up') return rare > 0.15 && rare < 0.3 && ((mask >> node) & 1) === 1;
       if (kind === 'run' && state.terms[who]!.out[node]?.call?.script === 'inspect' && random() < 0.6) return false;
-      return node < 0 || ((mask >> node) & 1) === 1 || !isAdmitted(state.nodes[node]!.s);
+      return node < 0 || ((mask >> node) & 1) === 1 || !isAdmitted(state.nodes[state.terms[who]!.servers[node]!]!.s);
     };
     const options: [Move['kind'], number, number, number][] = [];
     forEachMove(
@@ -333,11 +367,17 @@ export function narrate(cfg: ModelConfig, finding: Finding): string {
     lines.push(
       (
         `${String(lines.length + 1).padStart(3)}. ${who.padEnd(9)} ` +
-        `${move.kind}${node}${move.kind === 'start' ? ` (store at ${move.arg})` : ''}`
+        `${move.kind}${node}${move.kind === 'start' ? ` (${beginningOf(move.arg)})` : ''}`
       ).padEnd(52) + picture(state),
     );
   });
   return [...lines, `     ${finding.why}`].join('\n');
+}
+
+function beginningOf(arg: number): string {
+  const { height, quiet, list, nth } = chosen(arg);
+  const known = nth > 0 ? `, knows the configuration before ${nth} newer` : '';
+  return `store at ${height}${quiet ? ', repair' : ''}${list > 0 ? `, list ${list + 1}` : ''}${known}`;
 }
 
 /**
@@ -367,12 +407,12 @@ export function textOf(trace: readonly Move[]): string {
 
 function picture(state: State): string {
   const nodes = state.nodes.map(({ s }) => {
-    if (s.record === null) return '[wiped]';
+    if (s.record === null) return '[empty]';
     const entries = s.entries.map((entry) => `${entry.hash}@${entry.epoch}`).join(' ');
     return (
       `[${s.lock ? s.lock.owner.slice(1, 2) : '-'} ` +
       `e${s.epoch ?? '-'}/${s.record.claimant.slice(1, 2) || '-'} ` +
-      `${entries}${s.record.pending ? ' admitting' : ''}]`
+      `${entries}${s.record.pending ? ' admitting' : ''}${s.record.config.startsWith('0.0') ? '' : ` ${s.record.config.split(' ')[0]}`}]`
     );
   });
   const terms = state.terms.map(

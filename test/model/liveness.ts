@@ -4,8 +4,20 @@
 // identical;
 // if it ends to renew its term, the follow-up term gets there.
 // Both depend on the nodes and on that one term only, so each such combination is looked at once.
-import { code, isAdmitted, MAX_ADMISSIONS, type ModelConfig, type State } from './state.js';
+import { code, isAdmitted, MAX_ADMISSIONS, printNames, type ModelConfig, type ModelTerm, type State } from './state.js';
 import { FingerprintSet, Hasher } from './fingerprints.js';
+import type { MemoryNodeState } from '../support/memory-node.js';
+import type { TermState } from '../../src/core/protocol/term-state.js';
+import { memberOf, type Configuration } from '../../src/core/protocol/configuration.js';
+import {
+  configurationsOn,
+  interchangeable,
+  knowledgeOf,
+  listsOf,
+  serverIds,
+  versionCode,
+  type Knowledge,
+} from './members.js';
 import { agreedHeight, Next, renewTerm, runAndAnswer, startTerm } from './moves.js';
 
 const MAX_ROUNDS = 60;
@@ -20,7 +32,7 @@ export class Liveness {
     this.calm = {
       ...cfg,
       terms: cfg.terms + 3,
-      heights: cfg.heights + (cfg.rollbacks > 0 ? 6 : cfg.wipes + cfg.damages > 0 ? 5 : 1),
+      heights: cfg.heights + (cfg.rollbacks > 0 ? 6 : cfg.wipes + cfg.damages + cfg.twins > 0 ? 5 : 1),
       heldReplies: false,
       lazyProposals: false,
     };
@@ -45,12 +57,15 @@ export class Liveness {
   }
 
   private isNew(state: State, p: number, every: number): boolean {
-    const { hasher } = this;
+    const { hasher, calm } = this;
+    const ids = serverIds(calm);
+    const names = state.nodes.map(({ s }) => printNames(s.record?.config ?? '', ids));
     const columns: [number, number][] = state.nodes.map((node, n) => {
       const m = p < 0 ? undefined : state.terms[p]!;
       const a = hasher
         .reset(8)
         .add(node.a)
+        .add(names.reduce((sum, one) => (sum + (one?.a[n] ?? 0)) | 0, 0))
         .add(m ? m.columnA[n]! : 0)
         .finish().a;
       const b = hasher
@@ -60,7 +75,7 @@ export class Liveness {
         .finish().b;
       return [a, b];
     });
-    columns.sort((x, y) => x[0] - y[0] || x[1] - y[1]);
+    sortAlike(columns, interchangeable(calm));
     hasher.reset(10).add(p);
     for (const [a, b] of columns) hasher.add(a).add(b);
     if (p >= 0) hasher.add(state.terms[p]!.a).add(state.terms[p]!.b);
@@ -71,17 +86,19 @@ export class Liveness {
   }
 
   private fresh(state: State): string {
-    if (state.nodes.filter(({ s }) => isAdmitted(s)).length <= state.nodes.length / 2) return ''; // no quorum has its memory: an operator's case
     const { calm } = this;
     const expired = expireLocks(calm, state, '');
     const tops = agreedHeight(state);
     // a store below the window catches up from a peer first
     const floor = Math.max(...state.nodes.map(({ s }) => s.record?.floor ?? 0));
-    for (let height = calm.staleStores ? floor : tops; height <= tops; height++) {
-      const started = startTerm(calm, { ...expired, agreed: [...expired.agreed, ''] }, height);
-      if (!started) return 'STALL: a fresh term could not start';
-      const stuck = this.through(started, started.terms.length - 1, true);
-      if (stuck !== '') return `STALL: a fresh term, alone, its store at ${height}: ${stuck}`;
+    // Where no quorum has the memory that counts, it is an operator's case.
+    for (const knowledge of wellInformed(calm, expired)) {
+      for (let height = calm.staleStores ? floor : tops; height <= tops; height++) {
+        const started = startTerm(calm, { ...expired, agreed: [...expired.agreed, ''] }, knowledge, height);
+        const stuck = this.through(started, started.terms.length - 1, true);
+        if (stuck !== '')
+          return `STALL: a fresh term, alone, its store at ${height}, list ${knowledge.list + 1}: ${stuck}`;
+      }
     }
     return '';
   }
@@ -111,9 +128,9 @@ export class Liveness {
       const m = state.terms[p]!;
       if (m.renewable) {
         if (renewals === 2) return 'it renews its term over and over';
-        const renewed = renewTerm(this.calm, state, p);
-        if (!renewed) return 'it could not renew its term';
-        state = renewed;
+        const knowledge = wellInformed(this.calm, state).find(({ servers }) => servers.join() === m.servers.join());
+        if (!knowledge) return 'it could not renew its term';
+        state = renewTerm(this.calm, state, knowledge, p);
         p = state.terms.length - 1;
         mustLead = true;
         continue;
@@ -128,7 +145,7 @@ export class Liveness {
     let state = from;
     for (let round = 0; round < MAX_ROUNDS; round++) {
       let moved = false;
-      for (let n = 0; n < state.nodes.length; n++) {
+      for (let n = 0; n < state.terms[p]!.out.length; n++) {
         for (let batch = 0; batch < 8; batch++) {
           // backfills go through in one go, as their batches do
           const out = state.terms[p]!.out[n];
@@ -167,28 +184,58 @@ function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean):
   if (t.settings.quiet) return repairedOf(state, p);
   const cutOff = (n: number): boolean =>
     t.nodes[n]!.busy?.kind === 'begin' && state.terms[p]!.admissions >= MAX_ADMISSIONS; // the model's own bound
-  if (!mustCommit && state.nodes.some((_, n) => cutOff(n))) return '';
-  const allUp = state.nodes.every(({ s }) => isAdmitted(s));
+  const own = ownOf(state.terms[p]!);
+  if (!mustCommit && own.some(({ n }) => cutOff(n))) return '';
+  const allUp = own.every(({ at }) => isAdmitted(state.nodes[at]!.s));
   if (!allUp && !mustCommit) return ''; // its lease ends it; then a fresh term's turn comes
   // Its own re-admission of a node was overtaken by a successor's and waits for a commit: nothing tells it before its
   // lease ends it.
   if (t.inflight && !mustCommit && t.nodes.some((track) => track.admission?.begun)) return '';
+  // A successor's re-admission gave a node another memory: that node's votes are gone, and its fence is not asked.
+  if (t.inflight && !mustCommit && own.some(({ n, at }) => isReadmittedByOther(t, n, state.nodes[at]!.s))) return '';
   if (t.inflight) return `block ${t.inflight.block.hash} stays in flight`;
   if (mustCommit && t.committed.height < cfg.heights) return `it committed up to ${t.committed.height} only`;
-  const first = JSON.stringify(
-    headers(
-      state,
-      state.nodes.findIndex((_, n) => !cutOff(n)),
-    ),
-  );
-  for (let n = 0; n < state.nodes.length; n++) {
-    if (cutOff(n)) continue;
-    if (!isAdmitted(state.nodes[n]!.s)) return `node ${n + 1} is not admitted`;
+  const up = own.filter(({ n }) => !cutOff(n));
+  for (const { n, at } of up) {
+    if (!isAdmitted(state.nodes[at]!.s)) return `node ${n + 1} is not admitted`;
     if (t.nodes[n]!.standing !== 'claimed') return `node ${n + 1} stays ${t.nodes[n]!.standing}: ${t.nodes[n]!.why}`;
-    if (JSON.stringify(headers(state, n)) !== first)
-      return `nodes differ: node ${n + 1} holds ${headers(state, n).join(' ') || 'nothing'}`;
+    if (headers(state, own, at).join() !== headers(state, own, up[0]!.at).join())
+      return `nodes differ: node ${n + 1} holds ${headers(state, own, at).join(' ') || 'nothing'}`;
   }
   return '';
+}
+
+function isReadmittedByOther(t: TermState, n: number, s: MemoryNodeState): boolean {
+  const { named } = t.nodes[n]!;
+  return isAdmitted(s) && named !== null && s.record!.incarnation !== named && (s.epoch ?? 0) > t.epoch;
+}
+
+/** The members that a term knows of, each with the server that it talks to; a stranger is nobody's concern. */
+function ownOf(m: ModelTerm): { n: number; at: number }[] {
+  const { configuration, settings } = m.t;
+  return m.servers.flatMap((at, n) =>
+    configuration === null || memberOf(configuration, settings.ids![n]!) ? [{ n, at }] : [],
+  );
+}
+
+/** What a process knows that has asked every node of its list, for each list that gets a quorum of votes. */
+function wellInformed(cfg: ModelConfig, state: State): (Knowledge & { servers: readonly number[] })[] {
+  return listsOf(cfg).flatMap(({ servers }, list) => {
+    const [newest] = configurationsOn(servers.map((at) => state.nodes[at]!));
+    return knowledgeOf(cfg, state.nodes)
+      .filter((one) => one.list === list && sameVersion(one.configuration, newest ?? null))
+      .map((one) => ({ ...one, servers }));
+  });
+}
+
+function sameVersion(one: Configuration | null, other: Configuration | null): boolean {
+  return versionCode(one) === versionCode(other);
+}
+
+/** Columns of interchangeable servers in an order of their own; all others stay where they are. */
+export function sortAlike(columns: [number, number][], alike: number): void {
+  const sorted = columns.slice(0, alike).sort((x, y) => x[0] - y[0] || x[1] - y[1]);
+  columns.splice(0, alike, ...sorted);
 }
 
 /**
@@ -201,27 +248,27 @@ function repairedOf(state: State, p: number): string {
   const { t } = state.terms[p]!;
   const { owner, quorum } = t.settings;
   if (t.inflight) return `block ${t.inflight.block.hash} stays in flight`;
-  const own = state.nodes.flatMap(({ s }, n) =>
-    isAdmitted(s) && s.record!.claimant === owner && s.epoch === t.epoch && t.nodes[n]!.standing === 'claimed'
-      ? [n]
-      : [],
-  );
-  const settled = (n: number): string => headers(state, n).slice(0, t.committed.height).join(' '); // what is pending above is no repair's business
-  for (const n of own)
-    if (settled(n) !== settled(own[0]!))
-      return `nodes differ: node ${n + 1} holds ${headers(state, n).join(' ') || 'nothing'}`;
-  const undone = state.nodes.findIndex(
-    ({ s }) => s.record?.pendingOwner === owner && s.record.pendingEpoch === t.epoch,
-  );
-  return undone >= 0 && own.length >= quorum && t.nodes[undone]!.admission?.begun
-    ? `node ${undone + 1} is not admitted`
-    : '';
+  const all = ownOf(state.terms[p]!);
+  const own = all.filter(({ n, at }) => {
+    const { s } = state.nodes[at]!;
+    return isAdmitted(s) && s.record!.claimant === owner && s.epoch === t.epoch && t.nodes[n]!.standing === 'claimed';
+  });
+  const settled = (at: number): string => headers(state, all, at).slice(0, t.committed.height).join(' '); // what is pending above is no repair's business
+  for (const { n, at } of own)
+    if (settled(at) !== settled(own[0]!.at))
+      return `nodes differ: node ${n + 1} holds ${headers(state, all, at).join(' ') || 'nothing'}`;
+  const undone = all.find(({ n, at }) => {
+    const { record } = state.nodes[at]!.s;
+    return record?.pendingOwner === owner && record.pendingEpoch === t.epoch && t.nodes[n]!.admission?.begun;
+  });
+  return undone && own.length >= quorum ? `node ${undone.n + 1} is not admitted` : '';
 }
 
 /** Of the heights that all nodes retain. */
-function headers(state: State, n: number): string[] {
-  const floor = Math.max(...state.nodes.map(({ s }) => (isAdmitted(s) ? s.record!.floor : 0)));
-  return state.nodes[n]!.s.entries.filter(({ height }) => height > floor).map(
+function headers(state: State, own: readonly { at: number }[], at: number): string[] {
+  const floors = own.map((one) => state.nodes[one.at]!.s).map((s) => (isAdmitted(s) ? s.record!.floor : 0));
+  const floor = Math.max(...floors);
+  return state.nodes[at]!.s.entries.filter(({ height }) => height > floor).map(
     (entry) => `${entry.height}:${entry.hash}<${entry.parent}`,
   );
 }

@@ -26,6 +26,8 @@ it.each<[string, Partial<ModelConfig>]>([
   ['lost calls and late ones', { strays: 1, giveUps: 1 }],
   ['an expired lock', { strays: 0, giveUps: 0, expiries: 1, staleStores: false }],
   ['a raised epoch', { strays: 0, giveUps: 0, raises: 1, staleStores: false }],
+  ['a second server behind one id', { strays: 1, giveUps: 0, twins: 1, staleStores: false }],
+  ['other lists of nodes', { strays: 0, giveUps: 0, otherLists: true, staleStores: false }],
   ['a wipe', { strays: 0, giveUps: 0, wipes: 1, staleStores: false }],
 ])(
   'model: %s, explored in pieces and as whole states → the same number of states',

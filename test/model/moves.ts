@@ -4,15 +4,25 @@
 import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
 import type { Header, NodeCall, NodeReply } from '../../src/core/protocol/types.js';
 import { cloneTerm, step } from '../../src/core/protocol/term.js';
-import { newTerm, type Effect, type TermEvent } from '../../src/core/protocol/term-state.js';
+import { newTerm, type Effect, type TermEvent, type TermState } from '../../src/core/protocol/term-state.js';
+import type { AdmissionBegun } from '../../src/core/protocol/node-progress.js';
+import {
+  configurationText,
+  memberOf,
+  memoryNamed,
+  parseConfiguration,
+  quorumFor,
+  withMemory,
+  type Configuration,
+} from '../../src/core/protocol/configuration.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
+import { configurationsOn, isEarlier, knowledgeOf, listsOf, serverIds, type Knowledge } from './members.js';
 import {
   blockOf,
   chainOf,
   IDENTITY,
   isAdmitted,
   keyOf,
-  NODE_ID,
   raiseOf,
   RIVALS,
   rolledBack,
@@ -22,6 +32,7 @@ import {
   sealNode,
   sealTerm,
   settingsOf,
+  configOf,
   GENESIS,
   type ModelConfig,
   type ModelTerm,
@@ -54,7 +65,10 @@ export interface Move {
   kind: MoveKind;
   term: number;
   node: number;
-  /** A late call's key; a start's store height, and QUIET more for a repair's; the term that a renewal continues. */
+  /**
+   * A late call's key; a start's store height, and QUIET more for a repair's; the term that a renewal continues. For
+   * both, LIST for each list of nodes after the first, and KNOWN for each configuration that is newer than what is known.
+   */
   arg: number;
 }
 
@@ -69,7 +83,7 @@ const ALL: Wanted = () => true;
 export function forEachMove(cfg: ModelConfig, state: State, visit: Visit, wanted: Wanted = ALL): void {
   starts(cfg, state, visit, wanted);
   for (let term = 0; term < state.terms.length; term++) termMoves(cfg, state, term, visit, wanted);
-  for (let node = 0; node < cfg.nodes; node++) {
+  for (let node = 0; node < state.nodes.length; node++) {
     lateRuns(cfg, state, node, visit, wanted);
     const { s } = state.nodes[node]!;
     if (s.lock !== null && state.expiries < cfg.expiries && wanted('expire', -1, node, 0)) {
@@ -114,6 +128,22 @@ export function highestEpoch(nodes: readonly { s: MemoryNodeState }[]): number {
 
 /** Added to the argument of a `start` that begins a repair. */
 export const QUIET = 16;
+/** Added to the argument of a `start` or `renew`, see Move. */
+const LIST = 32;
+const KNOWN = 256;
+
+export function chosen(arg: number): { height: number; quiet: boolean; list: number; nth: number } {
+  return {
+    height: arg % QUIET,
+    quiet: Math.floor(arg / QUIET) % 2 === 1,
+    list: Math.floor(arg / LIST) % 8,
+    nth: Math.floor(arg / KNOWN),
+  };
+}
+
+export function choiceOf({ list, nth }: Pick<Knowledge, 'list' | 'nth'>): number {
+  return list * LIST + nth * KNOWN;
+}
 
 export function mayRepair(cfg: ModelConfig, terms: readonly { t: { settings: { quiet?: boolean } } }[]): boolean {
   return terms.filter(({ t }) => t.settings.quiet).length < cfg.repairs;
@@ -122,51 +152,39 @@ export function mayRepair(cfg: ModelConfig, terms: readonly { t: { settings: { q
 function starts(cfg: ModelConfig, state: State, visit: Visit, wanted: Wanted): void {
   if (state.terms.length >= cfg.terms) return;
   const known = agreedHeight(state);
-  for (let height = cfg.staleStores ? 0 : known; height <= known; height++) {
-    for (let arg = height; arg <= height + QUIET; arg += QUIET) {
-      if ((arg >= QUIET && !mayRepair(cfg, state.terms)) || !wanted('start', state.terms.length, -1, arg)) continue;
-      const next = startTerm(cfg, state, height, arg >= QUIET);
-      if (next) visit({ kind: 'start', term: state.terms.length, node: -1, arg }, next);
+  const p = state.terms.length;
+  for (const knowledge of knowledgeOf(cfg, state.nodes)) {
+    const choice = choiceOf(knowledge);
+    for (let height = cfg.staleStores ? 0 : known; height <= known; height++) {
+      for (let arg = height; arg <= height + QUIET; arg += QUIET) {
+        if ((arg >= QUIET && !mayRepair(cfg, state.terms)) || !wanted('start', p, -1, arg + choice)) continue;
+        const next = startTerm(cfg, state, knowledge, height, arg >= QUIET);
+        visit({ kind: 'start', term: p, node: -1, arg: arg + choice }, next);
+      }
     }
+    state.terms.forEach((m, continued) => {
+      if (!m.renewable || !wanted('renew', p, -1, continued + choice)) return;
+      const next = renewTerm(cfg, state, knowledge, continued);
+      visit({ kind: 'renew', term: p, node: -1, arg: continued + choice }, next);
+    });
   }
-  state.terms.forEach((m, continued) => {
-    if (!m.renewable || !wanted('renew', state.terms.length, -1, continued)) return;
-    const next = renewTerm(cfg, state, continued);
-    if (next) visit({ kind: 'renew', term: state.terms.length, node: -1, arg: continued }, next);
-  });
 }
 
 /** A follower whose store holds everything that is known to be committed up to `height` begins a promotion. */
-export function startTerm(cfg: ModelConfig, state: State, height: number, quiet = false): State | null {
-  return begin(cfg, state, storeUpTo(state, height), undefined, quiet);
+export function startTerm(cfg: ModelConfig, state: State, knowledge: Knowledge, height: number, quiet = false): State {
+  return begin(cfg, state, { knowledge, store: storeUpTo(cfg, state, height), continued: undefined, quiet });
 }
 
-export function renewTerm(cfg: ModelConfig, state: State, continued: number): State | null {
+export function renewTerm(cfg: ModelConfig, state: State, knowledge: Knowledge, continued: number): State {
   const { store, t } = state.terms[continued]!;
-  return begin(cfg, state, store, continued, t.settings.quiet === true);
+  return begin(cfg, state, { knowledge, store, continued, quiet: t.settings.quiet === true });
 }
 
-function begin(
-  cfg: ModelConfig,
-  state: State,
-  store: readonly StoredBlock[],
-  continued: number | undefined,
-  quiet: boolean,
-): State | null {
-  const votes: { node: number; epoch: number }[] = [];
-  state.nodes.forEach(({ s }, node) => {
-    if (isAdmitted(s) || cfg.mutant.noAdmissionCheck) votes.push({ node, epoch: s.epoch ?? 0 });
-  });
-  if (votes.length < quorumOf(cfg.nodes)) return null;
+function begin(cfg: ModelConfig, state: State, beginning: Omit<Beginning, 'mustExceed'>): State {
   const next = new Next(cfg, state);
+  const { continued } = beginning;
   if (continued !== undefined) next.term(continued).renewable = false;
-  next.begin({
-    votes,
-    store,
-    continued,
-    quiet,
-    mustExceed: state.terms.reduce((most, m) => Math.max(most, m.claimedEpoch), 0),
-  });
+  next.begin({ ...beginning, mustExceed: state.terms.reduce((most, m) => Math.max(most, m.claimedEpoch), 0) });
   return next.seal();
 }
 
@@ -177,7 +195,7 @@ export function agreedHeight(state: State): number {
 }
 
 /** The committed blocks up to `height` as a follower has them: the epoch is known where q copies bear it now. */
-export function storeUpTo(state: State, height: number): StoredBlock[] {
+export function storeUpTo(cfg: ModelConfig, state: State, height: number): StoredBlock[] {
   const store: StoredBlock[] = [];
   for (let h = 1; h <= height; h++) {
     const hash = state.agreed[h - 1]!;
@@ -185,8 +203,7 @@ export function storeUpTo(state: State, height: number): StoredBlock[] {
     const epochs = state.nodes.map(
       ({ s }) => s.entries.find((entry) => entry.height === h && entry.hash === hash)?.epoch ?? 0,
     );
-    const epoch =
-      epochs.find((e) => e > 0 && epochs.filter((other) => other === e).length >= quorumOf(state.nodes.length)) ?? 0;
+    const epoch = epochs.find((e) => e > 0 && epochs.filter((other) => other === e).length >= quorumOf(cfg.nodes)) ?? 0;
     store.push({ ...blockOf(hash.charCodeAt(0) - 49, h, parent), epoch });
   }
   return store;
@@ -206,7 +223,7 @@ function termMoves(cfg: ModelConfig, state: State, term: number, visit: Visit, w
     next.step(term, { type: 'tick', now: t.gateUntil });
     visit({ kind: 'gate over', term, node: -1, arg: 0 }, next.seal());
   }
-  for (let node = 0; node < cfg.nodes && state.damages < cfg.damages; node++) {
+  for (let node = 0; node < t.nodes.length && state.damages < cfg.damages; node++) {
     const track = t.nodes[node]!;
     if (t.phase !== 'leading' || track.standing !== 'claimed' || track.damage || !wanted('damage', term, node, 0))
       continue;
@@ -215,7 +232,7 @@ function termMoves(cfg: ModelConfig, state: State, term: number, visit: Visit, w
     next.step(term, { type: 'damaged', now: 0, node, incarnation: track.incarnation, why: 'said so' });
     visit({ kind: 'damage', term, node, arg: 0 }, next.seal());
   }
-  for (let node = 0; node < cfg.nodes && state.fixes < cfg.fixes; node++) {
+  for (let node = 0; node < t.nodes.length && state.fixes < cfg.fixes; node++) {
     if (t.phase !== 'leading' || t.nodes[node]!.standing !== 'quarantined' || !wanted('fix', term, node, 0)) continue;
     const next = new Next(cfg, state);
     next.fixes += 1;
@@ -227,7 +244,7 @@ function termMoves(cfg: ModelConfig, state: State, term: number, visit: Visit, w
     next.produce(term);
     visit({ kind: 'produce', term, node: -1, arg: m.ready }, next.seal());
   }
-  for (let node = 0; node < cfg.nodes; node++) {
+  for (let node = 0; node < m.out.length; node++) {
     const out = m.out[node];
     if (!out) continue;
     if (out.held) {
@@ -240,7 +257,7 @@ function termMoves(cfg: ModelConfig, state: State, term: number, visit: Visit, w
       if (next) visit({ kind: 'run', term, node, arg: 0 }, next);
       if (cfg.heldReplies && out.call?.script !== 'inspect' && wanted('hold', term, node, 0)) {
         const held = new Next(cfg, state);
-        const reply = held.execute(node, out);
+        const reply = held.execute(m.servers[node]!, out);
         held.term(term).out[node] = { ...out, held: reply };
         visit({ kind: 'hold', term, node, arg: 0 }, held.seal());
       }
@@ -259,7 +276,7 @@ export function runAndAnswer(
   skipRefusedPromotion: boolean,
 ): State | null {
   const next = new Next(cfg, state);
-  const reply = next.execute(node, out);
+  const reply = next.execute(state.terms[term]!.servers[node]!, out);
   if (skipRefusedPromotion && out.call?.script === 'promote_leader' && reply.outcome === 'refused') return null;
   next.deliver(term, node, out, reply);
   return next.seal();
@@ -283,15 +300,16 @@ function giveUp(
   const next = new Next(cfg, state);
   next.giveUps += 1;
   let waiting: Outstanding | null | undefined = out;
+  const at = state.terms[term]!.servers[node]!;
   const promoted = t.nodes.filter((track) => track.standing === 'promoted').length;
   const wide =
     cfg.variation === 'wide-claim' &&
     kind === 'promote' &&
     t.phase === 'promoting' &&
     promoted >= quorumOf(cfg.nodes) &&
-    isAdmitted(state.nodes[node]!.s);
+    isAdmitted(state.nodes[at]!.s);
   if (wide) {
-    const incarnation = state.nodes[node]!.s.record!.incarnation;
+    const incarnation = state.nodes[at]!.s.record!.incarnation;
     next.deliver(term, node, out, { outcome: 'accepted', incarnation, value: { epoch: 0 } });
   } else {
     do {
@@ -330,7 +348,7 @@ export function mayPromote(
 // --------------------------------------------------------------------------------------------------
 
 export interface Beginning {
-  votes: { node: number; epoch: number }[];
+  knowledge: Knowledge;
   store: readonly StoredBlock[];
   /** The term whose term this one renews. */
   continued: number | undefined;
@@ -374,7 +392,7 @@ export class Next {
     this.nets = from.nets.slice();
     this.terms = from.terms.slice();
     this.agreed = from.agreed;
-    this.fresh = new Array<null>(cfg.nodes).fill(null);
+    this.fresh = new Array<null>(from.nodes.length).fill(null);
     this.changed = new Array<null>(from.terms.length).fill(null);
   }
 
@@ -397,6 +415,7 @@ export class Next {
       const old = this.terms[p]!;
       m = {
         t: cloneTerm(old.t),
+        servers: old.servers,
         out: old.out.slice(),
         store: old.store.slice(),
         claimedEpoch: old.claimedEpoch,
@@ -406,8 +425,8 @@ export class Next {
         admissions: old.admissions,
         a: 0,
         b: 0,
-        columnA: [],
-        columnB: [],
+        columnA: old.columnA.slice(),
+        columnB: old.columnB.slice(),
       };
       this.changed[p] = m;
     }
@@ -420,13 +439,17 @@ export class Next {
   }
 
   /** A term begins with these answers to its pre-vote. */
-  begin({ votes, store, continued, mustExceed, quiet }: Beginning): void {
+  begin({ knowledge, store, continued, mustExceed, quiet }: Beginning): void {
     const { cfg } = this;
     const term = this.terms.length;
-    const settings = settingsOf(cfg, term, quiet, continued === undefined ? undefined : ownerOf(continued));
+    const owner = continued === undefined ? undefined : ownerOf(continued);
+    const settings = settingsOf(cfg, term, knowledge, quiet, owner);
+    const { servers } = listsOf(cfg)[knowledge.list]!;
+    const width = serverIds(cfg).length;
     this.addTerm({
       t: newTerm(settings, chainOf(store, cfg.window)),
-      out: new Array<null>(cfg.nodes).fill(null),
+      servers,
+      out: servers.map(() => null),
       store: [...store],
       claimedEpoch: 0,
       mustExceed,
@@ -435,10 +458,10 @@ export class Next {
       admissions: 0,
       a: 0,
       b: 0,
-      columnA: [],
-      columnB: [],
+      columnA: new Array<number>(width).fill(0),
+      columnB: new Array<number>(width).fill(0),
     });
-    this.step(term, { type: 'start', now: 0, votes });
+    this.step(term, { type: 'start', now: 0, votes: knowledge.votes });
   }
 
   send(n: number, sent: NetCall): void {
@@ -463,14 +486,15 @@ export class Next {
     if (call.script === 'admit') this.mayFall.add(n);
     const toSend =
       this.cfg.variation === 'wide-claim' && call.script === 'claim' ? { ...call, acquireTtlMs: Infinity } : call;
-    return applyCall(s, toSend, IDENTITY, NODE_ID, 0, this.cfg.mutant);
+    return applyCall(s, toSend, IDENTITY, this.nodes[n]!.id, 0, this.cfg.mutant);
   }
 
+  /** A term's call on a server. */
   execute(n: number, out: Outstanding): NodeReply<unknown> {
     if (out.call?.script === 'inspect') {
       // reads only: one view for each node state will do
       const node = this.nodes[n]!;
-      return (node.view ??= applyCall(node.s, out.call, IDENTITY, NODE_ID, 0, this.cfg.mutant));
+      return (node.view ??= applyCall(node.s, out.call, IDENTITY, node.id, 0, this.cfg.mutant));
     }
     if (out.kind !== 'read') return this.apply(n, out.call!);
     const { s } = this.nodes[n]!;
@@ -508,10 +532,9 @@ export class Next {
     const m = this.term(p);
     const events = [event];
     for (let i = 0; i < events.length; i++) {
+      const undone = breaks(this.cfg, m.t, events[i]!);
       const effects = step(m.t, events[i]!, chainOf(m.store, this.cfg.window));
-      if (this.cfg.variation === 'unconfirmed-admission') {
-        for (const track of m.t.nodes) if (track.admission?.begun) track.admission.proof = 2 ** this.cfg.nodes - 1;
-      }
+      undone();
       for (const effect of effects) this.perform(p, m, effect, events);
     }
     const { phase, epoch } = m.t;
@@ -534,12 +557,13 @@ export class Next {
     const { t } = m;
     switch (effect.type) {
       case 'call':
+        if (t.configuration && !memberOf(t.configuration, t.settings.ids![effect.node]!))
+          return this.violate(`I13: term ${p + 1} asks a stranger for ${effect.call.script}`);
         if (effect.call.script === 'begin_admission') {
           if (m.admissions >= MAX_ADMISSIONS) return; // never sent, never answered
           const nonce = `n${p + 1}.${m.admissions}`;
           m.admissions += 1;
-          t.nodes[effect.node]!.admission!.nonce = nonce;
-          const call = { ...effect.call, nonce };
+          const call = { ...effect.call, nonce, ...renamed(m.t, effect.node, nonce) };
           return this.outgoing(p, m, effect.node, {
             id: effect.id,
             kind: 'call',
@@ -628,7 +652,7 @@ export class Next {
   private outgoing(p: number, m: ModelTerm, n: number, out: Outstanding): void {
     m.out[n] = out;
     const call = out.call!;
-    if (call.script !== 'inspect') this.send(n, { term: p, key: out.key, call });
+    if (call.script !== 'inspect') this.send(m.servers[n]!, { term: p, key: out.key, call });
   }
 
   violate(why: string): void {
@@ -647,20 +671,21 @@ export class Next {
   seal(): State {
     const { cfg, nodes } = this;
     let touched = false;
-    for (let n = 0; n < cfg.nodes; n++) {
+    for (let n = 0; n < nodes.length; n++) {
       const s = this.fresh[n];
       if (!s) continue;
       touched = true;
       const before = nodes[n]!.s;
-      nodes[n] = sealNode(s);
+      nodes[n] = sealNode(s, nodes[n]!.id);
       this.checkNode(n, before, s);
     }
     const fallible =
       this.wipes < cfg.wipes ||
       this.rollbacks < cfg.rollbacks ||
       cfg.damages > 0 ||
+      cfg.twins > 0 ||
       nodes.some(({ s }) => !isAdmitted(s));
-    for (let n = 0; n < cfg.nodes; n++) {
+    for (let n = 0; n < nodes.length; n++) {
       const added = this.sent[n];
       if (!this.fresh[n] && !added && fallible) continue;
       const { s } = nodes[n]!;
@@ -719,31 +744,54 @@ export class Next {
     }
   }
 
-  /** A reader that sees all nodes at once: what it takes as committed (section 7). */
+  /** Readers: what they take as committed (section 7). */
   private probe(): void {
-    const { nodes, cfg } = this;
-    for (let height = 1; height <= this.agreed.length; height++) {
-      for (let n = 0; n < nodes.length; n++) {
-        const { s } = nodes[n]!;
-        if (!isAdmitted(s)) continue;
-        const { floor, floorHash } = s.record!;
-        if (floor === height) this.agree(height, floorHash, 'a reader, by the floor of a node,');
-        const entry = s.entries[height - floor - 1];
-        if (!entry) continue;
-        if (s.entries[height - floor]) {
-          this.agree(height, entry.hash, 'a reader, by the entry above it,');
-          continue;
+    for (const reader of readersOf(this.cfg, this.nodes)) {
+      for (let height = 1; height <= this.agreed.length; height++) {
+        for (const { s } of reader.seen) {
+          const { floor, floorHash } = s.record!;
+          if (floor === height && isAdmitted(s, this.cfg.mutant))
+            this.agree(height, floorHash, 'a reader, by the floor of a node,');
+          const entry = s.entries[height - floor - 1];
+          if (!entry) continue;
+          if (s.entries[height - floor]) {
+            this.agree(height, entry.hash, 'a reader, by the entry above it,');
+            continue;
+          }
+          let copies = 0;
+          for (const other of reader.seen) {
+            const copy = other.s.entries.find((one) => one.height === height);
+            const same = copy?.epoch === entry.epoch || this.cfg.variation === 'mixed-epochs';
+            if (copy?.hash === entry.hash && same) copies++;
+          }
+          if (copies >= reader.quorum) this.agree(height, entry.hash, 'a reader, by a quorum of copies,');
         }
-        let copies = 0;
-        for (const other of nodes) {
-          const copy = isAdmitted(other.s) ? other.s.entries.find((one) => one.height === height) : undefined;
-          if (copy && copy.hash === entry.hash && (cfg.variation === 'mixed-epochs' || copy.epoch === entry.epoch))
-            copies++;
-        }
-        if (copies >= quorumOf(nodes.length)) this.agree(height, entry.hash, 'a reader, by a quorum of copies,');
       }
     }
   }
+}
+
+/**
+ * Readers that see all servers at once, one for each configuration that they may know: each counts the memories that its
+ * configuration names, by the quorum of that configuration. A server that knows a later one would teach it that.
+ */
+export function readersOf<N extends { s: MemoryNodeState }>(
+  cfg: ModelConfig,
+  nodes: readonly N[],
+): { seen: N[]; quorum: number }[] {
+  return configurationsOn(nodes).map((configuration) => ({
+    seen: nodes.filter(({ s }) => isSeen(cfg, s, configuration)),
+    quorum: configuration === null ? quorumOf(cfg.nodes) : quorumFor(configuration),
+  }));
+}
+
+function isSeen(cfg: ModelConfig, s: MemoryNodeState, configuration: Configuration | null): boolean {
+  if (s.record === null) return false;
+  if (cfg.variation === 'unadmitted-copies') return true;
+  if (!isAdmitted(s, cfg.mutant)) return false;
+  if (configuration === null) return true;
+  if (isEarlier(configuration, parseConfiguration(s.record.config))) return false;
+  return cfg.variation === 'any-memory' || memoryNamed(configuration, s.record.node) === s.record.incarnation;
 }
 
 /** What is wrong with a node by itself: '' or the first invariant that does not hold. */
@@ -763,7 +811,50 @@ export function brokenIn(n: number, before: MemoryNodeState, s: MemoryNodeState,
   return '';
 }
 
-const ORDINARY_ENDS = new Set(['PROMOTION_LOST', 'CLAIM_LOST', 'FENCED', 'LEASE_EXPIRED', 'RENEW']);
+const ORDINARY_ENDS = new Set(['PROMOTION_LOST', 'CLAIM_LOST', 'FENCED', 'LEASE_EXPIRED', 'RENEW', 'RECONFIGURED']);
+
+/** The model names nonces itself; the configuration that the admission brings names the same. */
+function renamed(t: TermState, node: number, nonce: string): { config?: string } {
+  const admission = t.nodes[node]!.admission!;
+  admission.nonce = nonce;
+  const { configuration } = admission;
+  if (configuration === null) return {};
+  admission.configuration = withMemory(configuration, t.settings.ids![node]!, nonce, configuration.version);
+  return { config: configurationText(admission.configuration) };
+}
+
+/** Breaks a rule of the term while it takes this event. Returns what is to be done behind the reducer's back after it. */
+function breaks({ variation }: ModelConfig, t: TermState, event: TermEvent): () => void {
+  const begun = (): AdmissionBegun[] =>
+    t.nodes.flatMap(({ admission }) => (admission?.begun ? [admission as AdmissionBegun] : []));
+  switch (variation) {
+    case 'unconfirmed-admission':
+      return () => {
+        for (const admission of begun()) admission.proof = 2 ** t.nodes.length - 1;
+      };
+    case 'note-on-self':
+      return () => {
+        t.nodes.forEach(({ admission }, n) => {
+          if (admission?.begun) (admission as AdmissionBegun).proof |= 1 << n;
+        });
+      };
+    case 'proof-by-writes': {
+      const busy = event.type === 'reply' ? t.nodes[event.node]!.busy : null;
+      const written = event.type === 'reply' && event.reply.outcome === 'accepted' && busy?.kind === 'write';
+      return () => {
+        for (const progress of t.nodes as { unnoted: boolean }[]) progress.unnoted = false;
+        if (!written) return;
+        for (const admission of begun()) if (busy!.id >= admission.provesFrom) admission.proof |= 1 << event.node;
+      };
+    }
+    case 'any-memory':
+      return () => {
+        for (const progress of t.nodes as { named: string | null }[]) progress.named = null;
+      };
+    default:
+      return () => undefined;
+  }
+}
 
 /**
  * Whether a call on the network can still change an admitted node whose memory will stay: its epoch only rises from
@@ -778,6 +869,7 @@ export function mayMatter(s: MemoryNodeState, call: NodeCall, cfg: ModelConfig):
       return call.expectedEpoch >= epoch;
     case 'claim':
       if (call.epoch !== epoch) return call.epoch > epoch;
+      if (isEarlier(parseConfiguration(s.record!.config), parseConfiguration(configOf(call)))) return true;
       return claimant === call.owner ? call.acquireTtlMs !== undefined : cfg.mutant.noClaimantRule === true;
     case 'write_block': {
       if (call.epoch !== epoch) return call.epoch > epoch;

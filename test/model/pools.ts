@@ -3,18 +3,20 @@
 // of them: the reducer and the twin of the scripts run only when two pieces meet for the first time. Nothing is
 // decided here; what a move means is said in moves.ts.
 import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
+import { configurationText } from '../../src/core/protocol/configuration.js';
 import type { NodeReply } from '../../src/core/protocol/types.js';
-import { quorumOf } from '../../src/core/protocol/quorum.js';
-import { brokenIn, mayMatter, mayPromote, Next, storeUpTo, type Beginning } from './moves.js';
+import { brokenIn, mayMatter, mayPromote, Next, storeUpTo } from './moves.js';
+import { serverIds, type Knowledge } from './members.js';
 import {
   code,
+  configOf,
   firstNode,
   IDENTITY,
   isAdmitted,
   keyOf,
   named,
-  NODE_ID,
   printCall,
+  printNames,
   printNode,
   raiseOf,
   rolledBack,
@@ -35,7 +37,13 @@ interface Prints {
   b: Int32Array;
 }
 
-export interface Node extends Prints {
+/** What a configuration says of the servers: fingerprints per naming and server. */
+interface Names {
+  namesA: Int32Array | null;
+  namesB: Int32Array | null;
+}
+
+export interface Node extends Prints, Names {
   id: number;
   model: ModelNode;
   s: MemoryNodeState;
@@ -52,12 +60,12 @@ export interface Node extends Prints {
   raised: Map<number, Node>;
 }
 
-export interface Call extends Prints {
+export interface Call extends Prints, Names {
   id: number;
   sent: NetCall;
 }
 
-export interface Net extends Prints {
+export interface Net extends Prints, Names {
   id: number;
   model: Network;
   calls: Call[];
@@ -69,7 +77,7 @@ export interface Term extends Prints {
   id: number;
   p: number;
   m: ModelTerm;
-  /** Per naming and node. */
+  /** Per naming and server. */
   columnA: Int32Array;
   columnB: Int32Array;
   /** The same for terms that differ by their names and by the order of the nodes. */
@@ -158,9 +166,10 @@ export class Pools {
   readonly nets: Net[] = [];
   readonly terms: Term[] = [];
   readonly calls: Call[] = [];
-  /** Node n before anything has happened. */
+  /** Server n before anything has happened. */
   readonly first: readonly Node[];
-  readonly wiped: Node;
+  /** Server n without any key of ours. */
+  readonly wiped: readonly Node[];
   readonly noCalls: Net;
   /** naming[i][k]: the name of term k (from 1) under the i-th naming; the first one leaves all names as they are. */
   readonly namings: number[][];
@@ -170,26 +179,28 @@ export class Pools {
   private readonly netsByText = new Map<string, Net>();
   private readonly termsByPrint: Map<number, Term>[] = [];
   private readonly starts = new Map<string, Outcome>();
+  private readonly ids: readonly string[];
 
   constructor(private readonly cfg: ModelConfig) {
     this.namings = cfg.sameTerms ? permutations(cfg.terms) : [permutations(1)[0]!];
-    this.first = Array.from({ length: cfg.nodes }, (_, n) => this.node(firstNode(cfg, n)));
-    this.wiped = this.node(emptyNodeState('run'));
+    this.ids = serverIds(cfg);
+    this.first = this.ids.map((id, n) => this.node(firstNode(cfg, n), id));
+    this.wiped = this.ids.map((id) => this.node(emptyNodeState('run'), id));
     this.noCalls = this.net([]);
   }
 
   // --- pieces
   // -----------------------------------------------------------------------------------------------------------------
 
-  node(s: MemoryNodeState): Node {
-    const model = sealNode(s);
+  node(s: MemoryNodeState, id: string): Node {
+    const model = sealNode(s, id);
     let node = this.nodesByModel.get(model);
     if (!node) {
       node = {
         id: this.nodes.length,
         model,
         s: model.s,
-        admitted: isAdmitted(model.s),
+        admitted: isAdmitted(model.s, this.cfg.mutant),
         locked: model.s.lock !== null,
         hashes: model.s.entries.map((entry) => code(entry.hash)),
         epochs: model.s.entries.map((entry) => entry.epoch),
@@ -200,6 +211,7 @@ export class Pools {
         rolledBack: null,
         raised: new Map(),
         ...this.prints(() => printNode(model.s)),
+        ...this.names(model.s.record?.config ?? ''),
       };
       this.nodes.push(node);
       this.nodesByModel.set(model, node);
@@ -212,10 +224,15 @@ export class Pools {
     const { call: what } = sent;
     const floor =
       what.script === 'write_block' ? what.trim?.hash : what.script === 'begin_admission' ? what.floorHash : '';
-    const text = `${sent.key} ${'epoch' in what ? what.epoch : ''} ${floor ?? ''}`;
+    const text = `${sent.key} ${'epoch' in what ? what.epoch : ''} ${floor ?? ''} ${configOf(what)}`;
     let call = this.callsByText.get(text);
     if (!call) {
-      call = { id: this.calls.length, sent, ...this.prints(() => printCall(keyOf(sent.term, sent.call))) };
+      call = {
+        id: this.calls.length,
+        sent,
+        ...this.prints(() => printCall(keyOf(sent.term, sent.call))),
+        ...this.names(configOf(what)),
+      };
       this.calls.push(call);
       this.callsByText.set(text, call);
     }
@@ -244,6 +261,8 @@ export class Pools {
         calls,
         a,
         b,
+        namesA: added(calls.map(({ namesA }) => namesA)),
+        namesB: added(calls.map(({ namesB }) => namesB)),
         added: new Map(),
         pruned: new Map(),
       };
@@ -255,11 +274,11 @@ export class Pools {
 
   private term(p: number, m: ModelTerm): Term {
     sealTerm(m);
-    const { nodes } = this.cfg;
+    const { length: width } = this.ids;
     const pool = (this.termsByPrint[p] ??= new Map<number, Term>());
     let a = m.a;
     let b = m.b;
-    for (let n = 0; n < nodes; n++) {
+    for (let n = 0; n < width; n++) {
       a = Math.imul(a ^ m.columnA[n]!, 0x85ebca6b) ^ (a >>> 15);
       b = Math.imul(b ^ m.columnB[n]!, 0xc2b2ae35) ^ (b >>> 13);
     }
@@ -273,8 +292,8 @@ export class Pools {
       m: { ...m, columnA: m.columnA.slice(), columnB: m.columnB.slice() },
       a: new Int32Array(length),
       b: new Int32Array(length),
-      columnA: new Int32Array(length * nodes),
-      columnB: new Int32Array(length * nodes),
+      columnA: new Int32Array(length * width),
+      columnB: new Int32Array(length * width),
       rank: this.rankOf(p, m),
       ended: m.t.phase === 'ended',
       calls: m.out.map((out) => (out?.call ? this.call({ term: p, key: out.key, call: out.call }) : null)),
@@ -291,9 +310,9 @@ export class Pools {
       named(this.namings[i]!, () => sealTerm(m));
       term.a[i] = m.a;
       term.b[i] = m.b;
-      for (let n = 0; n < nodes; n++) {
-        term.columnA[i * nodes + n] = m.columnA[n]!;
-        term.columnB[i * nodes + n] = m.columnB[n]!;
+      for (let n = 0; n < width; n++) {
+        term.columnA[i * width + n] = m.columnA[n]!;
+        term.columnB[i * width + n] = m.columnB[n]!;
       }
     }
     this.terms.push(term);
@@ -309,7 +328,7 @@ export class Pools {
       () => {
         sealTerm(m);
         let rank = m.a ^ Math.imul(m.b, 0x9e3779b1);
-        for (let n = 0; n < this.cfg.nodes; n++)
+        for (let n = 0; n < this.ids.length; n++)
           rank = (rank + Math.imul(m.columnA[n]!, 0x2c1b3c6d) + m.columnB[n]!) | 0;
         return rank;
       },
@@ -324,6 +343,19 @@ export class Pools {
       this.replies.set(text, known);
     }
     return known;
+  }
+
+  /** null: what all nodes knew from the first. */
+  private names(text: string): Names {
+    if (printNames(text, this.ids) === null) return { namesA: null, namesB: null };
+    const namesA: number[] = [];
+    const namesB: number[] = [];
+    for (const naming of this.namings) {
+      const { a, b } = named(naming, () => printNames(text, this.ids))!;
+      namesA.push(...a);
+      namesB.push(...b);
+    }
+    return { namesA: Int32Array.from(namesA), namesB: Int32Array.from(namesB) };
   }
 
   private prints(print: () => { a: number; b: number }): Prints {
@@ -348,12 +380,14 @@ export class Pools {
       if (call.sent.call.script === 'inspect') {
         run = {
           node,
-          reply: this.reply(applyCall(cloneNodeState(node.s), call.sent.call, IDENTITY, NODE_ID, 0, this.cfg.mutant)),
+          reply: this.reply(
+            applyCall(cloneNodeState(node.s), call.sent.call, IDENTITY, node.model.id, 0, this.cfg.mutant),
+          ),
           bad: '',
         };
       } else {
         const { s, reply, bad } = Alone.run(this.cfg, n, node.model, call.sent.call);
-        run = { node: this.node(s), reply: this.reply(reply), bad };
+        run = { node: this.node(s, node.model.id), reply: this.reply(reply), bad };
       }
       node.runs.set(call.id, run);
     }
@@ -375,13 +409,13 @@ export class Pools {
     if (!node.expired) {
       const s = cloneNodeState(node.s);
       s.lock = null;
-      node.expired = this.node(s);
+      node.expired = this.node(s, node.model.id);
     }
     return node.expired;
   }
 
   rolledBack(node: Node): Node {
-    return (node.rolledBack ??= this.node(rolledBack(node.s)));
+    return (node.rolledBack ??= this.node(rolledBack(node.s), node.model.id));
   }
 
   raised(node: Node, form: number, highestSeen: number): Node | null {
@@ -390,7 +424,7 @@ export class Pools {
     const key = highestSeen * 4 + form;
     let raised = node.raised.get(key);
     if (!raised) {
-      raised = this.node(Alone.run(this.cfg, 0, node.model, call).s);
+      raised = this.node(Alone.run(this.cfg, 0, node.model, call).s, node.model.id);
       node.raised.set(key, raised);
     }
     return raised;
@@ -499,7 +533,12 @@ export class Pools {
 
   /** A term that ended to renew its term, once another follows it. */
   followed(term: Term): Term {
-    return (term.followed ??= this.term(term.p, { ...term.m, columnA: [], columnB: [], renewable: false }));
+    return (term.followed ??= this.term(term.p, {
+      ...term.m,
+      columnA: term.m.columnA.slice(),
+      columnB: term.m.columnB.slice(),
+      renewable: false,
+    }));
   }
 
   private alone(term: Term, act: (next: Alone) => void): Outcome {
@@ -526,37 +565,43 @@ export class Pools {
    * holds.
    */
   begin(
-    p: number,
+    { p, mustExceed, quiet, knowledge }: { p: number; mustExceed: number; quiet: boolean; knowledge: Knowledge },
     nodes: readonly Node[],
     agreed: readonly string[],
-    height: number,
-    mustExceed: number,
-    continued: Term | undefined,
-    quiet: boolean,
-  ): Outcome | null {
-    const votes: Beginning['votes'] = [];
-    nodes.forEach(({ s }, node) => {
-      if (isAdmitted(s) || this.cfg.mutant.noAdmissionCheck) votes.push({ node, epoch: s.epoch ?? 0 });
-    });
-    if (votes.length < quorumOf(nodes.length)) return null;
-    const store: readonly StoredBlock[] = continued
-      ? continued.m.store
-      : height === 0
-        ? []
-        : storeUpTo({ ...NOTHING, nodes: nodes.map(({ model }) => model), agreed: [...agreed] }, height);
+    from: number | Term,
+  ): Outcome {
+    const continued = typeof from === 'number' ? undefined : from;
+    const store: readonly StoredBlock[] =
+      typeof from !== 'number'
+        ? from.m.store
+        : from === 0
+          ? []
+          : storeUpTo(this.cfg, { ...NOTHING, nodes: nodes.map(({ model }) => model), agreed: [...agreed] }, from);
+    const { list, configuration, votes } = knowledge;
     const key =
       `${p} ${quiet} ${mustExceed} ${continued ? continued.id : ''} ` +
+      `${list} ${configuration === null ? '' : configurationText(configuration)} ` +
       `${votes.map(({ node, epoch }) => `${node}:${epoch}`).join(',')} ` +
       `${store.map(({ hash, epoch }) => `${hash}@${epoch}`).join(',')}`;
     let outcome = this.starts.get(key);
     if (!outcome) {
       const next = new Alone(this.cfg, { ...NOTHING, terms: new Array<ModelTerm>(p) });
-      next.begin({ votes, store, continued: continued?.p, mustExceed, quiet });
+      next.begin({ knowledge, store, continued: continued?.p, mustExceed, quiet });
       outcome = this.outcome(next, p);
       this.starts.set(key, outcome);
     }
     return outcome;
   }
+}
+
+/** Their sum; null when all are. */
+function added(all: readonly (Int32Array | null)[]): Int32Array | null {
+  let sum: Int32Array | null = null;
+  for (const one of all) {
+    if (one === null) continue;
+    sum = sum === null ? one.slice() : sum.map((value, i) => value + one[i]!);
+  }
+  return sum;
 }
 
 const UNKNOWN: NodeReply<unknown> = { outcome: 'unknown', step: 'reply', cause: 'lost' };

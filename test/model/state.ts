@@ -32,7 +32,7 @@
 // their numbers.
 // 10. A term that has ended leaves only its calls on the network, its epoch (I1) and, if it ended to renew its
 // term, its store.
-// 11. Terms are interchangeable too (`sameTenures`): their names are compared for equality only, so that of the
+// 11. Terms are interchangeable too (`sameTerms`): their names are compared for equality only, so that of the
 // states that differ by a
 // renaming of terms, of their tokens, blocks and nonces with them, one is explored.
 // 12. A term that promotes or claims gives up on nobody (`patient`) but the stragglers that it leaves behind once a
@@ -42,11 +42,24 @@
 // the same as one that pauses for ever.
 // 13. A repair that is done steps down and releases its locks: the same as one that pauses for ever and whose locks
 // expire.
-import { cloneNodeState, newNodeState, type MemoryNodeState, type Mutant } from '../support/memory-node.js';
+// 14. A bound on late runs that is used up makes the network worthless: it is forgotten then.
+// 15. A process may have seen any server at any time. So a term begins under any configuration that a server knows, with
+// the votes of those that know nothing later (members.ts). Ids without a twin are interchangeable. What a configuration
+// names is printed with the node that it names; its holder prints its version only.
+import {
+  cloneNodeState,
+  emptyNodeState,
+  newNodeState,
+  type MemoryNodeState,
+  type Mutant,
+} from '../support/memory-node.js';
+import { parseConfiguration } from '../../src/core/protocol/configuration.js';
 import type { Block, NodeCall, NodeReply } from '../../src/core/protocol/types.js';
 import type { LocalChain, TermSettings, TermState } from '../../src/core/protocol/term-state.js';
-import { quorumOf } from '../../src/core/protocol/quorum.js';
 import { Hasher } from './fingerprints.js';
+import { firstText, isAdmitted, listsOf, serverIds, versionCode, type Knowledge } from './members.js';
+
+export { isAdmitted };
 
 const CLUSTER = 'model.1';
 export const GENESIS = 'g';
@@ -66,11 +79,26 @@ type Variation =
   /** A reader counts copies on nodes that are not admitted as well. */
   | 'unadmitted-copies'
   /** What a person chose is adopted also against a block of an epoch that the person never saw. */
-  | 'choice-stands';
+  | 'choice-stands'
+  /** An admission is proven by accepted writes as well, and nothing is noted before the next block. */
+  | 'proof-by-writes'
+  /** The node that is being re-admitted counts among those that have noted its new memory. */
+  | 'note-on-self'
+  /** A term counts a node whatever memory it answers with. */
+  | 'any-memory'
+  /** A term counts by the list of nodes that its process was started with. */
+  | 'own-list';
 
 export interface ModelConfig {
   name: string;
+  /** Ids, one server each; twins and strangers are further servers. */
   nodes: number;
+  /** The nodes know a configuration, as those of every cluster do that version 0.1.0 has not made. */
+  configured: boolean;
+  /** 1: a second, empty server answers for the last id, and every new term talks to one of the two. */
+  twins: 0 | 1;
+  /** A process may have a stranger in its list of nodes, or name the last node only. */
+  otherLists: boolean;
   terms: number;
   /** Blocks are proposed up to this height. */
   heights: number;
@@ -86,7 +114,8 @@ export interface ModelConfig {
   /** Blocks that the nodes retain; 0 = all. */
   window: number;
   /**
-   * Times that a node restarts with what it held at some earlier moment: one snapshot of one node is taken in a path.
+   * Times that a node comes back with what it held at some earlier moment: it restarted, or was a replica of another
+   * server for a while. One snapshot of one node is taken in a path.
    */
   rollbacks: number;
   /**
@@ -118,6 +147,9 @@ export interface ModelConfig {
 export const BASE: ModelConfig = {
   name: '',
   nodes: 3,
+  configured: true,
+  twins: 0,
+  otherLists: false,
   terms: 2,
   heights: 1,
   wipes: 0,
@@ -164,6 +196,8 @@ export interface NetCall {
 }
 
 export interface ModelNode {
+  /** The id that the server answers for. */
+  id: string;
   s: MemoryNodeState;
   /** What inspect answers. */
   view: NodeReply<unknown> | undefined;
@@ -179,6 +213,8 @@ export interface Network {
 
 export interface ModelTerm {
   t: TermState;
+  /** Per track: the server that its process talks to. */
+  servers: readonly number[];
   out: (Outstanding | null)[];
   /** The local store: block h at h−1. */
   store: StoredBlock[];
@@ -192,7 +228,7 @@ export interface ModelTerm {
   renewable: boolean;
   /** Re-admissions begun so far: nonces are named after them, and a term begins MAX_ADMISSIONS at most. */
   admissions: number;
-  /** Fingerprints: of what concerns no single node, and of what concerns node n. */
+  /** Fingerprints: of what concerns no single node, and of what concerns each server. */
   a: number;
   b: number;
   columnA: number[];
@@ -240,7 +276,14 @@ export function blockOf(term: number, height: number, parent: string): Block {
   return block;
 }
 
-export function settingsOf(cfg: ModelConfig, term: number, quiet: boolean, previousOwner?: string): TermSettings {
+export function settingsOf(
+  cfg: ModelConfig,
+  term: number,
+  { list, configuration, quorum }: Knowledge,
+  quiet: boolean,
+  previousOwner?: string,
+): TermSettings {
+  const { ids } = listsOf(cfg)[list]!;
   return {
     ...(quiet
       ? {
@@ -252,8 +295,10 @@ export function settingsOf(cfg: ModelConfig, term: number, quiet: boolean, previ
       : {}),
     owner: ownerOf(term),
     ...(previousOwner ? { previousOwner } : {}),
-    nodes: cfg.nodes,
-    quorum: quorumOf(cfg.nodes),
+    nodes: ids.length,
+    quorum,
+    ...(configuration === null ? {} : { configuration }),
+    ids,
     ttlMs: Infinity,
     usableLeaseMs: 1e12,
     nodeTimeoutMs: 1,
@@ -262,7 +307,7 @@ export function settingsOf(cfg: ModelConfig, term: number, quiet: boolean, previ
     regainMs: 0,
     renewNotBefore: [],
     maxAdopt: 1000,
-    readmit: cfg.wipes > 0 || cfg.damages > 0 || cfg.rollbacks > 0,
+    readmit: cfg.wipes > 0 || cfg.damages > 0 || cfg.rollbacks > 0 || cfg.twins > 0,
   };
 }
 
@@ -291,8 +336,8 @@ export function chainOf(store: readonly StoredBlock[], window: number): LocalCha
 
 export function initialState(cfg: ModelConfig): State {
   return {
-    nodes: Array.from({ length: cfg.nodes }, (_, n) => sealNode(firstNode(cfg, n))),
-    nets: Array.from({ length: cfg.nodes }, () => sealNetwork([])),
+    nodes: serverIds(cfg).map((id, n) => sealNode(firstNode(cfg, n), id)),
+    nets: serverIds(cfg).map(() => sealNetwork([])),
     terms: [],
     agreed: new Array<string>(cfg.heights + 1).fill(''),
     wipes: 0,
@@ -313,9 +358,10 @@ const CHOSEN = 7;
 const OTHER = 8;
 export const RIVALS: readonly string[] = [hashOf(CHOSEN, 1), hashOf(OTHER, 1)];
 
-/** Node n before anything has happened. */
+/** Server n before anything has happened. */
 export function firstNode(cfg: ModelConfig, n: number): MemoryNodeState {
-  const s = newNodeState('n', CLUSTER, GENESIS, 'run', 'boot');
+  if (n >= cfg.nodes) return emptyNodeState('run');
+  const s = newNodeState(serverIds(cfg)[n]!, CLUSTER, GENESIS, 'run', 'boot', firstText(cfg));
   if (!cfg.conflict) return s;
   s.epoch = 1;
   s.record!.claimant = ownerOf(n === 0 ? CHOSEN : OTHER);
@@ -326,10 +372,13 @@ export function firstNode(cfg: ModelConfig, n: number): MemoryNodeState {
   return s;
 }
 
-/** A node that restarts with an earlier state: everything as it was, under a new run id. */
+/**
+ * A node that comes back with an earlier state: everything as it was, under another identity. Only the second half of it
+ * differs (the replication id): a server that was a replica for a while has never ended.
+ */
 export function rolledBack(earlier: MemoryNodeState): MemoryNodeState {
   const s = cloneNodeState(earlier);
-  s.runId = 'run2';
+  s.runId = 'run+2';
   return s;
 }
 
@@ -355,13 +404,6 @@ export function raiseOf(
     mayDepose: true,
     ...(forHolder ? { ofOwner: s.lock!.owner } : {}),
   };
-}
-
-/** All nodes bear one id, so that they are interchangeable. */
-export const NODE_ID = 'n';
-
-export function isAdmitted(s: MemoryNodeState): boolean {
-  return s.record !== null && s.record.pending === '' && s.record.run === s.runId;
 }
 
 // --- identity
@@ -417,12 +459,14 @@ const SCRIPT_CODES: Partial<Record<NodeCall['script'], number>> = {
 /** One number for each call that a term can send. */
 export function keyOf(term: number, call: NodeCall): number {
   let rest = 0;
+  let config: string | undefined;
   switch (call.script) {
     case 'promote_leader':
       rest = call.expectedEpoch;
       break;
     case 'claim':
       rest = call.epoch * 2 + (call.acquireTtlMs === undefined ? 0 : 1);
+      config = call.config;
       break;
     case 'write_block':
       rest =
@@ -440,6 +484,7 @@ export function keyOf(term: number, call: NodeCall): number {
         attemptOf(call.nonce) +
         (call.replaces === undefined ? 0 : 8) +
         (call.resume ? (code(call.resume.hash) * 16 + call.resume.head) * 16 : 0);
+      config = call.config;
       break;
     case 'backfill':
       rest = (code(call.block.hash) * 64 + code(call.block.parent)) * 64 + call.entryEpoch * 4 + attemptOf(call.nonce);
@@ -450,22 +495,28 @@ export function keyOf(term: number, call: NodeCall): number {
     default:
       break;
   }
-  return ((names[term + 1]! - 1) * 8 + SCRIPT_CODES[call.script]!) * 2 ** 20 + rest;
+  const version = config ? versionCode(parseConfiguration(config)) : 0;
+  return version * 2 ** 32 + ((names[term + 1]! - 1) * 8 + SCRIPT_CODES[call.script]!) * 2 ** 20 + rest;
+}
+
+function addKey(h: Hasher, key: number): Hasher {
+  return h.add(key % 2 ** 32).add(Math.floor(key / 2 ** 32));
 }
 
 function attemptOf(nonce: string): number {
   return nonce.charCodeAt(3) - 48;
 }
 
-const known = new Map<number, ModelNode>();
+const known = new Map<string, ModelNode>();
 
 /** One object for each distinct node: there are far fewer of them than states. */
-export function sealNode(s: MemoryNodeState): ModelNode {
+export function sealNode(s: MemoryNodeState, id: string): ModelNode {
   const { a, b } = printNode(s);
-  const key = (a >>> 0) * 2 ** 21 + (b >>> 11);
+  // Whose node it is, and what its configuration says of which node, make no difference to its fingerprint alone.
+  const key = `${id} ${a} ${b} ${s.record?.config ?? ''}`;
   let node = known.get(key);
   if (!node) {
-    node = { s, view: undefined, a, b };
+    node = { id, s, view: undefined, a, b };
     known.set(key, node);
   }
   return node;
@@ -481,6 +532,7 @@ export function printNode(s: MemoryNodeState): Hasher {
     if (r.run !== s.runId) h.add(98);
     if (r.floor > 0) h.add(r.floor + 2000).add(code(r.floorHash));
     h.add(ownerCode(r.claimant)).add(nonceCode(r.incarnation)).add(nonceCode(r.pending));
+    h.add(versionCode(parseConfiguration(r.config)));
     if (r.pending !== '') h.add(ownerCode(r.pendingOwner)).add(r.pendingEpoch);
     for (const nonce of r.usedNonces) h.add(nonceCode(nonce) + 100);
   }
@@ -504,7 +556,32 @@ export function sealNetwork(calls: readonly NetCall[]): Network {
 }
 
 export function printCall(key: number): Hasher {
-  return hasher.reset(2).add(key).finish();
+  return addKey(hasher.reset(2), key).finish();
+}
+
+/**
+ * What a configuration says of each id: fingerprints to add to what concerns the servers of that id. Its holder has the
+ * version in its own fingerprint, and a version has one text within a history: so together they say all. null: it says
+ * what all nodes knew from the first.
+ */
+export function printNames(text: string, ids: readonly string[]): { a: number[]; b: number[] } | null {
+  const configuration = parseConfiguration(text);
+  const version = versionCode(configuration);
+  if (version === 0) return null;
+  const prints = ids.map((id) => {
+    const memory = configuration!.members.find((member) => member.id === id)?.memory;
+    const { a, b } = hasher
+      .reset(12)
+      .add(version)
+      .add(memory === undefined ? 251 : nonceCode(memory))
+      .finish();
+    return { a, b };
+  });
+  return { a: prints.map(({ a }) => a), b: prints.map(({ b }) => b) };
+}
+
+export function configOf(call: NodeCall): string {
+  return ('config' in call ? call.config : undefined) ?? '';
 }
 
 const PHASES = { promoting: 1, claiming: 2, adopting: 3, settling: 4, leading: 5, ended: 6 } as const;
@@ -524,6 +601,9 @@ const KINDS = {
   prove: 12,
 } as const;
 
+/** Calls whose answer says what the node has noted. */
+const CLAIMS = new Set(['claim', 'regain', 'prove']);
+
 /** Fills in the fingerprints of a term: only what can still make a difference. */
 export function sealTerm(m: ModelTerm): void {
   const { t } = m;
@@ -537,7 +617,8 @@ export function sealTerm(m: ModelTerm): void {
     h.finish();
     m.a = h.a;
     m.b = h.b;
-    for (let n = 0; n < m.out.length; n++) m.columnA[n] = m.columnB[n] = 0;
+    m.columnA.fill(0);
+    m.columnB.fill(0);
     return;
   }
   h.add(ownerCode(t.settings.previousOwner))
@@ -555,9 +636,12 @@ export function sealTerm(m: ModelTerm): void {
   }
   for (const block of m.store) h.add(code(block.hash)).add(block.epoch + 300);
   h.add(m.admissions).add(t.gateUntil === null ? 0 : 1);
+  h.add(versionCode(t.configuration)).add(t.nextTurn);
   h.finish();
   m.a = h.a;
   m.b = h.b;
+  m.columnA.fill(0);
+  m.columnB.fill(0);
   for (let n = 0; n < m.out.length; n++) {
     const track = t.nodes[n]!;
     const c = hasher.reset(4);
@@ -565,9 +649,14 @@ export function sealTerm(m: ModelTerm): void {
     c.add((track.fenced ? 1 : 0) + (track.wantsRenewal ? 2 : 0) + (t.inflight && t.inflight.ackedAt[n]! >= 0 ? 4 : 0));
     const out = m.out[n];
     if (track.busy)
-      c.add(KINDS[track.busy.kind]).add(
+      addKey(
+        c.add(KINDS[track.busy.kind]),
         !out ? 77 : names === OWN_NAMES || !out.call ? out.key : keyOf(t.settings.owner.charCodeAt(1) - 49, out.call),
       );
+    c.add(nonceCode(track.named ?? ''));
+    c.add(
+      (track.unnoted ? 1 : 0) + (CLAIMS.has(track.busy?.kind ?? '') && track.busy!.id < t.configurationFrom ? 2 : 0),
+    );
     if (out?.held) c.add(replyCode(out.held));
     if (track.standing === 'claimed' || track.standing === 'promoted') c.add(nonceCode(track.incarnation));
     if (track.standing === 'claimed') {
@@ -598,8 +687,8 @@ export function sealTerm(m: ModelTerm): void {
         c.add(((other.damage.proof >> n) & 1) + (track.busy && track.busy.id >= other.damage.provesFrom ? 2 : 0) + 900);
     }
     c.finish();
-    m.columnA[n] = c.a;
-    m.columnB[n] = c.b;
+    m.columnA[m.servers[n]!] = c.a;
+    m.columnB[m.servers[n]!] = c.b;
   }
 }
 

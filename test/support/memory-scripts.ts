@@ -53,6 +53,10 @@ export interface Mutant {
   repeatPromotionAtAnyEpoch?: boolean;
   /** claim and begin_admission take an earlier configuration than the node knows, and any memory. */
   noConfigCheck?: boolean;
+  /** claim takes a configuration that names another memory of this node. */
+  noMemberCheck?: boolean;
+  /** A server is told by its run id alone, not by the replication id as well. */
+  oldRunOnly?: boolean;
   /** begin_admission takes nonces that were used. */
   reuseNonces?: boolean;
 }
@@ -218,12 +222,18 @@ const NOT_ADMITTED: Record<string, Refused> = Object.fromEntries(
   ['wiped', 'restarted', 'damaged', 'bootstrap', 'admitting'].map((why) => [why, refused('NOT_ADMITTED', { why })]),
 );
 
+/** Of two identities (`<run id>+<replication id>`): one server, whatever it was a replica of meanwhile. */
+export function sameServerRun(one: string, other: string): boolean {
+  return one.split('+')[0] === other.split('+')[0];
+}
+
 function admissionRefusal(
   s: MemoryNodeState,
   identity: MemoryIdentity,
   nodeId: string,
   mutant: Mutant,
 ): Refused | null {
+  if (mutant.oldRunOnly && s.record !== null && sameServerRun(s.record.run, s.runId)) s.record.run = s.runId;
   const memory = memoryOf(s);
   if (memory === 'admitted') return null;
   if (mutant.noAdmissionCheck) {
@@ -340,7 +350,7 @@ function claim(
   if (!mutant.noConfigCheck) {
     if (isEarlier(config, record.config)) return refused('CONFIG_STALE', { actual: record.config });
     const member = memberOf(parseConfiguration(config), record.node);
-    if (member !== undefined && member.memory !== record.incarnation)
+    if (!mutant.noMemberCheck && member !== undefined && member.memory !== record.incarnation)
       return refused('NOT_MEMBER', { actual: record.incarnation });
   }
   record.config = config;

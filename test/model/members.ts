@@ -1,0 +1,138 @@
+// Who the nodes are, in the model (docs/PROTOCOL.md section 8, I13). Ids are apart from servers: a second, empty server
+// (a twin) may answer for the last id, and a process may have another list of nodes than the cluster. What a term counts
+// by is decided by the production reducer, from the configuration that its process knew when the term began.
+import {
+  compareVersions,
+  configurationText,
+  firstConfiguration,
+  memberOf,
+  memoryNamed,
+  parseConfiguration,
+  quorumFor,
+  type Configuration,
+} from '../../src/core/protocol/configuration.js';
+import { quorumOf } from '../../src/core/protocol/quorum.js';
+import type { Epoch } from '../../src/core/protocol/types.js';
+import { sameServerRun, type MemoryNodeState, type Mutant } from '../support/memory-node.js';
+import type { ModelConfig } from './state.js';
+
+/** The nodes that one process was started with: per track its id, and the server that answers for it. */
+export interface NodeList {
+  ids: readonly string[];
+  servers: readonly number[];
+}
+
+const STRANGER = 'x1';
+
+export function memberIds(cfg: ModelConfig): string[] {
+  return Array.from({ length: cfg.nodes }, (_, n) => `r${n + 1}`);
+}
+
+/** The members' servers come first, in the order of their ids, then the twin of the last one, then a stranger. */
+export function serverIds(cfg: ModelConfig): string[] {
+  const ids = memberIds(cfg);
+  return [...ids, ...(cfg.twins > 0 ? [ids.at(-1)!] : []), ...(cfg.otherLists ? [STRANGER] : [])];
+}
+
+/** Servers below this one are interchangeable. */
+export function interchangeable(cfg: ModelConfig): number {
+  return cfg.twins > 0 || cfg.otherLists ? cfg.nodes - 1 : cfg.nodes;
+}
+
+const lists = new WeakMap<ModelConfig, readonly NodeList[]>();
+
+/** Every new term chooses one: its process talks to the twin, has a stranger in its list, or names the last node only. */
+export function listsOf(cfg: ModelConfig): readonly NodeList[] {
+  let known = lists.get(cfg);
+  if (!known) {
+    const ids = memberIds(cfg);
+    const servers = ids.map((_, n) => n);
+    const last = cfg.nodes - 1;
+    known = [{ ids, servers }];
+    if (cfg.twins > 0) known = [...known, { ids, servers: [...servers.slice(0, last), cfg.nodes] }];
+    if (cfg.otherLists)
+      known = [
+        ...known,
+        { ids: [...ids, STRANGER], servers: [...servers, serverIds(cfg).length - 1] },
+        { ids: [ids[last]!], servers: [last] },
+      ];
+    lists.set(cfg, known);
+  }
+  return known;
+}
+
+export function isAdmitted(s: MemoryNodeState, mutant: Mutant = {}): boolean {
+  if (s.record === null || s.record.pending !== '') return false;
+  return s.record.run === s.runId || (mutant.oldRunOnly === true && sameServerRun(s.record.run, s.runId));
+}
+
+export function firstText(cfg: ModelConfig): string {
+  if (!cfg.configured) return '';
+  return configurationText(
+    firstConfiguration(memberIds(cfg).map((id) => ({ id, memory: 'boot', url: `redis://${id}` }))),
+  );
+}
+
+/** A small number for a version; 0: none, or the one that the bootstrap made. */
+export function versionCode(configuration: Configuration | null): number {
+  return configuration === null ? 0 : configuration.version.epoch * 16 + configuration.version.turn;
+}
+
+export function isEarlier(one: Configuration | null, other: Configuration | null): boolean {
+  return other !== null && (one === null || compareVersions(one.version, other.version) < 0);
+}
+
+/** What a process may know when it begins a term, and the votes that its pre-vote gets then. */
+export interface Knowledge {
+  list: number;
+  /** Of the configurations on the servers the n-th newest. */
+  nth: number;
+  configuration: Configuration | null;
+  quorum: number;
+  votes: { node: number; epoch: Epoch }[];
+}
+
+/**
+ * A process may have seen any of the servers at any time. So it may begin with each configuration that a server knows,
+ * and gets the votes of those that know nothing later: one that answers with a later configuration teaches it that.
+ */
+export function knowledgeOf(cfg: ModelConfig, servers: readonly { s: MemoryNodeState }[]): Knowledge[] {
+  const found: Knowledge[] = [];
+  configurationsOn(servers).forEach((configuration, nth) => {
+    listsOf(cfg).forEach(({ ids, servers: at }, list) => {
+      const own = countedBy(cfg, configuration, list);
+      const votes = ids.flatMap((id, node) => {
+        const { s } = servers[at[node]!]!;
+        if (!isAdmitted(s, cfg.mutant) && !cfg.mutant.noAdmissionCheck) return [];
+        const vote = { node, epoch: s.epoch ?? 0 };
+        if (own === null) return [vote];
+        const named = memoryNamed(own, id);
+        const counts = cfg.variation === 'any-memory' ? memberOf(own, id) !== undefined : named !== '';
+        const right = cfg.variation === 'any-memory' || named === s.record?.incarnation;
+        return counts && right && !isEarlier(own, parseConfiguration(s.record?.config ?? '')) ? [vote] : [];
+      });
+      const quorum = own === null ? quorumOf(cfg.nodes) : quorumFor(own);
+      if (votes.length >= quorum) found.push({ list, nth, configuration: own, quorum, votes });
+    });
+  });
+  return found;
+}
+
+/** The configurations on the servers, the newest first; a server that was never a node knows none. */
+export function configurationsOn(servers: readonly { s: MemoryNodeState }[]): (Configuration | null)[] {
+  const texts = new Set<string>();
+  for (const { s } of servers) if (s.record !== null) texts.add(s.record.config);
+  return [...texts]
+    .map((text) => parseConfiguration(text))
+    .sort((a, b) => (isEarlier(a, b) ? 1 : isEarlier(b, a) ? -1 : 0));
+}
+
+/** What a term counts by: the configuration or, where that rule is broken, its process's own list. */
+function countedBy(cfg: ModelConfig, configuration: Configuration | null, list: number): Configuration | null {
+  if (cfg.variation !== 'own-list' || configuration === null) return configuration;
+  const { ids } = listsOf(cfg)[list]!;
+  return {
+    ...configuration,
+    members: ids.map((id) => memberOf(configuration, id) ?? { id, memory: '', url: `redis://${id}` }),
+  };
+}
