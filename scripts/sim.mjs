@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { broken } from '../test/sim/broken.mjs';
+import { broken, editsOf } from '../test/sim/broken.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const args = process.argv.slice(2);
@@ -23,10 +23,16 @@ const plugin = {
   name: 'break one rule',
   setup(setup) {
     setup.onLoad({ filter: /\.ts$/ }, ({ path }) => {
-      if (!rule?.file || !path.endsWith(rule.file)) return undefined;
-      const text = readFileSync(path, 'utf8');
-      if (!text.includes(rule.from)) throw new Error(`${rule.file} no longer says ${rule.from}`);
-      return { contents: text.replace(rule.from, rule.to), loader: 'ts' };
+      const edits = editsOf(rule).filter(({ file }) => path.endsWith(`/${file}`));
+      if (edits.length === 0) return undefined;
+      const text = edits.reduce(
+        (before, { file, from, to }) => {
+          if (!before.includes(from)) throw new Error(`${file} no longer says ${from}`);
+          return before.replace(from, to);
+        },
+        readFileSync(path, 'utf8'),
+      );
+      return { contents: text, loader: 'ts' };
     });
   },
 };

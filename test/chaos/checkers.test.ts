@@ -209,6 +209,11 @@ const broken: [what: string, change: (history: History) => History, checker: str
   ['an acknowledged item is lost', chain(block(1, 'a/1'), block(2, 'b/1'), block(3, 'u/1')), 'items as told'],
   ['an item is there twice', chain(block(1, 'a/1'), block(2, 'b/1', 'a/2'), block(3, 'u/1', 'a/1')), 'items as told'],
   [
+    'a keyed item is there twice: the log has it once, read by key',
+    chain(block(1, 'a/1'), block(2, 'b/1', 'a/2'), block(3, 'u/1', 'b/1')),
+    'linearizable',
+  ],
+  [
     'an item stands elsewhere than its receipt says',
     chain(block(1, 'a/1'), block(2, 'a/2', 'b/1'), block(3, 'u/1')),
     'items as told',

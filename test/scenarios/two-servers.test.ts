@@ -81,6 +81,26 @@ describe('two servers for one node', () => {
     write(r3, block);
     await cluster.until(() => a.store.head().height === 1, 3000, 'two nodes');
   });
+
+  it('only the old server is left, and its epoch is far above the term → the term is renewed above it', async () => {
+    const cluster = new VirtualCluster({ limits: { retainBlocks: 1000 } });
+    const old = cluster.servers[2]!;
+    const other = new MemoryServer('r3b', () => cluster.clock.now(), emptyNodeState('run-r3b'));
+    cluster.elsewhere.set(OTHER, other);
+    cluster.elsewhere.set('memory://r3', old);
+    const a = cluster.start('seq-a');
+    a.nodes[2]!.moveTo(OTHER);
+    await cluster.until(() => other.state.record?.pending === '', 6000, 'the other server to be admitted');
+    old.state.epoch = 1000; // an operator raised it: nobody told them that the address led elsewhere
+    a.nodes[2]!.moveTo('memory://r3');
+    const named = (): string => cluster.servers[0]!.state.record!.config;
+    await cluster.until(
+      () => old.state.record!.pending === '' && named().includes(`r3=${old.state.record!.incarnation}@`),
+      30_000,
+      'the old server to count again',
+    );
+    expect(cluster.servers[0]!.state.epoch, 'one renewal reaches it').toBeGreaterThan(1000);
+  });
 });
 
 describe('a reader whose calls and other connections reach two servers', () => {

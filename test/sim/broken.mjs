@@ -1,5 +1,10 @@
 // Rules of the engine and of the nodes, each broken alone, and the run that notices. A simulation that does not notice proves nothing: see
-// docs/PROOF.md. `from` → `to` in one file of src/core, or `mutant` in the nodes' scripts; `args` find it, `by` is the checker that does.
+// docs/PROOF.md. `from` → `to` in one file of src/core (or several `edits`), or `mutant` in the nodes' scripts, or both; `args` find it, `by` is the checker that does.
+/** The changes in src/core that a row makes. */
+export function editsOf(rule) {
+  return rule?.edits ?? (rule?.file ? [{ file: rule.file, from: rule.from, to: rule.to }] : []);
+}
+
 export const broken = [
   {
     name: 'term-below-quorum',
@@ -86,6 +91,72 @@ export const broken = [
     to: 'state.configuration === null ? {} : { config: configurationText(state.settings.configuration!) }',
     args: ['--seed', '77000251', '--memory'],
     by: 'liveness',
+  },
+  {
+    name: 'proof-by-writes',
+    edits: [
+      {
+        file: 'protocol/node-progress.ts',
+        from: "if (call === 'claim' || admission.configuration === null) admission.proof |= 1 << by;",
+        to: 'admission.proof |= 1 << by;',
+      },
+      {
+        file: 'protocol/members.ts',
+        from: 'if (node !== changed) configurationChanged(progress);',
+        to: '',
+      },
+    ],
+    args: ['--members', '--seed', '25', '--seeds', '2'],
+    by: 'one-block-per-height',
+  },
+  {
+    name: 'noted-on-itself',
+    edits: [
+      {
+        file: 'protocol/admission.ts',
+        from: 'bitsOf(admission.proof) >= state.settings.quorum',
+        to: 'bitsOf(admission.proof) + 1 >= state.settings.quorum',
+      },
+      {
+        file: 'protocol/admission.ts',
+        from: 'const quiet = (state.gateUntil !== null || state.settings.quiet === true) && !state.inflight;',
+        to: 'const quiet = true;',
+      },
+    ],
+    args: ['--members', '--seed', '49', '--seeds', '26'],
+    by: 'one-block-per-height',
+  },
+  {
+    name: 'any-memory-counts',
+    edits: [
+      {
+        file: 'protocol/node-progress.ts',
+        from: "named === null || (named !== '' && named === incarnation)",
+        to: "named === null || incarnation !== ''",
+      },
+      {
+        file: 'nodes/probe.ts',
+        from: 'else if (member && member.memory !== view.incarnation)',
+        to: "else if (member && view.incarnation === '')",
+      },
+    ],
+    mutant: 'noConfigCheck',
+    args: ['--members', '--seed', '25', '--seeds', '3'],
+    by: 'one-block-per-height',
+  },
+  {
+    name: 'wall-clock-as-block-time',
+    file: 'sequencer/sequencer.ts',
+    from: 'timestamp: () => this.chainTime.next(store.head().timestamp, clock.now())',
+    to: 'timestamp: () => Math.max(store.head().timestamp, clock.wall())',
+    args: ['--members', '--seed', '77'],
+    by: 'acknowledged',
+  },
+  {
+    name: 'run-id-only',
+    mutant: 'oldRunOnly',
+    args: ['--members', '--memory', '--seed', '3'],
+    by: 'one-block-per-height',
   },
   // A second line: what would do harm without them is stopped by something else as long as that holds (docs/PROOF.md says by what).
   {

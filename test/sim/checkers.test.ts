@@ -14,6 +14,7 @@ function op(over: Partial<NodeOp>): NodeOp {
     node: 'r1',
     memory: 0,
     incarnation: 'boot',
+    config: '',
     script: 'write_block',
     owner: 'a/1',
     epoch: 1,
@@ -157,6 +158,19 @@ const BAD: [string, string, History][] = [
     'acknowledged',
     'an item is there twice',
     history([submit(1, ['k']), answer(1, 'k', 'unknown')], end(store(['k'], ['k']))),
+  ],
+  [
+    'linearizable',
+    'a key was appended twice, and nobody was told of either',
+    history([submit(1, ['k']), answer(1, 'k', 'unknown')], end(store(['k'], ['k']))),
+  ],
+  [
+    'linearizable',
+    'a key that was acknowledged was appended once more when it was sent again',
+    history(
+      [submit(1, ['k']), answer(1, 'k', 'committed', [1, 0]), submit(3, ['k']), answer(3, 'k', 'unknown')],
+      end(store(['k'], ['k'])),
+    ),
   ],
   [
     'acknowledged',
@@ -318,6 +332,18 @@ describe('checkers', () => {
     const found = check(bad);
     expect(found.map((one) => one.checker)).toContain(checker);
     expect(found.filter((one) => one.checker === checker)[0]!.witness.length).toBeGreaterThan(0);
+  });
+
+  it("a server whose memory the term's configuration does not name → no vote, in neither direction", () => {
+    const config = '1.0 dedup-ms=1 dedup-items=1 max-block=1 | r1=boot@x r2=boot@x r3=new@x';
+    const claims = ['r1', 'r2'].map((id) => ({ ...claim(id, 'a/1', 1, 1), config }));
+    const old = op({ t: 2, node: 'r3', incarnation: 'boot' });
+    const other = { hash: H('x1'), epoch: 2, entryEpoch: 2, stamped: 2, owner: 'b/1', t: 3 };
+    const later = ['r1', 'r2'].flatMap((id) => [{ ...claim(id, 'b/1', 2, 3), config }, op({ ...other, node: id })]);
+    expect(check(history([...claims, op({ t: 2 }), old, ...later])), 'r1 and a server that r3 was').toEqual([]);
+    const named = { ...old, incarnation: 'new' };
+    const found = check(history([...claims, op({ t: 2 }), named, ...later])).map(({ checker }) => checker);
+    expect(found, 'r1 and the memory of r3 that counts').toContain('one-block-per-height');
   });
 
   it('a good history → nothing', () => {

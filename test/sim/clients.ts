@@ -7,6 +7,7 @@ import type { SequencerApi } from '../../src/core/ports.js';
 import type { History } from './history.js';
 import { OneLife, type SimProcess } from './process.js';
 import type { Prng } from './random.js';
+import type { Scenario } from './scenario.js';
 import type { SimClock } from './sim-clock.js';
 import { Link, SimPort, type SimNode, type Wire } from './wire.js';
 
@@ -22,6 +23,8 @@ const GIVE_UP_MS = 4000;
 
 export class Client {
   private open: { key: string; data: Uint8Array }[] = [];
+  /** Items that were acknowledged, and may be sent once more. */
+  private readonly sent: { key: string; data: Uint8Array }[] = [];
   private made = 0;
   private target: SimProcess | null = null;
   stopped = false;
@@ -31,8 +34,12 @@ export class Client {
     readonly id: string,
     private readonly clients: Clients,
     private readonly prng: Prng,
-    private readonly thinkMs: number,
+    private readonly how: Pick<Scenario, 'thinkMs' | 'resend'>,
   ) {}
+
+  private get thinkMs(): number {
+    return this.how.thinkMs;
+  }
 
   get idle(): boolean {
     return this.open.length === 0;
@@ -47,6 +54,7 @@ export class Client {
     const { prng } = this;
     if (this.open.length === 0) {
       if (this.stopped) return;
+      if (this.how.resend && this.sent.length > 0 && prng.chance(0.2)) this.open.push(prng.pick(this.sent));
       for (let i = prng.chance(0.3) ? prng.int(2, 4) : 1; i > 0; i--) {
         const size = prng.chance(0.02) ? prng.int(2000, 16_000) : prng.int(0, 60);
         this.open.push({ key: `${this.id}:${++this.made}`, data: new Uint8Array(size).fill(this.made & 0xff) });
@@ -95,6 +103,8 @@ export class Client {
           why: outcome.outcome === 'committed' ? '' : outcome.why,
         });
       });
+      if (this.how.resend)
+        for (const [i, item] of items.entries()) if (outcomes?.[i]?.outcome === 'committed') this.remember(item);
       const settled = new Set(items.filter((_, i) => outcomes?.[i]?.outcome === 'committed').map((item) => item.key));
       this.open = this.open.filter((item) => !settled.has(item.key));
       if (settled.size < items.length) this.target = null;
@@ -109,6 +119,10 @@ export class Client {
         if (!prng.chance(0.01)) clock.after(prng.between(0.2, 3), () => hearing(outcomes, synced), true);
       });
     });
+  }
+
+  private remember(item: { key: string; data: Uint8Array }): void {
+    if (!this.sent.some(({ key }) => key === item.key)) this.sent.push(item);
   }
 
   private again(): void {

@@ -1,17 +1,21 @@
 // What each fault does, and how it ends: by itself after its time, or when everything is healed, whichever comes first.
 import type { NodeCall } from '../../src/core/protocol/types.js';
-import { emptyNodeState, MemoryServer } from '../support/memory-node.js';
+import { cloneNodeState, emptyNodeState, MemoryServer } from '../support/memory-node.js';
 import { Play } from './acts.js';
+import type { NodeOp } from './history.js';
 import { Operator } from './operator.js';
 import type { SimProcess } from './process.js';
 import type { Prng } from './random.js';
 import type { Fault } from './scenario.js';
+import type { Servers } from './servers.js';
 import { WALL_START, type SimClock } from './sim-clock.js';
-import { QUIET, runOn, SimNode, type Link, type Wire } from './wire.js';
+import { Link, QUIET, runOn, SimNode, type Wire } from './wire.js';
 
 export interface Faulty {
   clock: SimClock;
   wire: Wire;
+  servers: Servers;
+  /** Per node: the server that operators know it by. */
   nodes: SimNode[];
   processes: SimProcess[];
   prng: Prng;
@@ -28,7 +32,7 @@ export interface Faulty {
 export function startFault(world: Faulty, fault: Fault): void {
   const { clock, wire, note } = world;
   const process = 'process' in fault ? named(world, fault.process)[0] : undefined;
-  const node = 'node' in fault ? world.nodes.find((one) => one.id === fault.node) : undefined;
+  const node = 'node' in fault ? serverOf(world, fault.node) : undefined;
   note(describeFault(fault));
   switch (fault.kind) {
     case 'cut': {
@@ -176,6 +180,7 @@ export function startFault(world: Faulty, fault: Fault): void {
       new Operator(world, `op${world.operators.length + 1}`, { verb: 'repair' });
       return;
     case 'replace': {
+      if (world.servers.isContested(node!.id)) return;
       if (!spared(world, node!) || world.operators.some((one) => !one.done)) return;
       const server = new MemoryServer(
         `${node!.id}.${wire.servers.size}`,
@@ -201,6 +206,7 @@ export function startFault(world: Faulty, fault: Fault): void {
     }
     case 'power': {
       if (world.operators.some((one) => !one.done)) return; // a node may be on its way to another server
+      if (world.nodes.some(({ id }) => world.servers.isContested(id))) return;
       const mayLose = world.nodes.length - wire.history.quorum;
       let forgot = world.nodes.filter((one) => !one.intact).length;
       if (forgot > mayLose) return;
@@ -244,6 +250,87 @@ export function startFault(world: Faulty, fault: Fault): void {
         });
       });
     }
+    case 'redirect': {
+      const home = homeOf(world, fault.node);
+      if (!mayBeContested(world, home)) return;
+      const there = world.servers.other(home, fault.to);
+      const forMs = Math.min(fault.forMs, wire.healAt - clock.now());
+      world.servers.contest(home.id, forMs);
+      const moved = named(world, fault.process);
+      for (const one of moved) leadTo(world, one, home.id, there, fault.kept);
+      return until(world, fault.forMs, () => {
+        for (const one of moved) leadTo(world, one, home.id, null, false);
+      });
+    }
+    case 'cut-on-begin': {
+      const { node: id, others, forMs } = fault;
+      const watch = (server: SimNode, { script, outcome }: NodeOp): void => {
+        if (server.id !== id || !server.other || script !== 'begin_admission' || outcome !== 'accepted') return;
+        wire.watching.delete(watch);
+        for (const who of world.processes)
+          if (who.links.some((link) => link.node === server))
+            for (const other of others)
+              startFault(world, {
+                at: clock.now(),
+                kind: 'cut',
+                process: who.id,
+                node: other,
+                direction: 'requests',
+                forMs,
+                late: false,
+                reset: false,
+              });
+      };
+      wire.watching.add(watch);
+      return until(world, fault.withinMs, () => wire.watching.delete(watch));
+    }
+    case 'edit-context': {
+      const home = homeOf(world, fault.node);
+      if (fault.list === 'elsewhere' && !mayBeContested(world, home)) return;
+      if (!process!.up) return;
+      const strangers = fault.list === 'more' ? ['r8', 'r9'] : [];
+      if (fault.list === 'elsewhere') {
+        world.servers.contest(home.id, Math.min(fault.forMs, wire.healAt - clock.now()));
+        process!.elsewhere.set(home.id, world.servers.other(home, fault.to));
+      } else
+        process!.list = {
+          only: fault.list === 'part' ? [home.id] : null,
+          strangers: strangers.map((id) => new Link(process!.id, world.servers.stranger(id))),
+          raced: fault.raced,
+        };
+      process!.kill();
+      world.startAgain(process!, world.prng.between(0, 300));
+      return until(world, fault.forMs, () => {
+        process!.list = null;
+        process!.elsewhere.delete(home.id);
+        process!.kill();
+        world.startAgain(process!, world.prng.between(0, 300));
+      });
+    }
+    case 'clock-lie': {
+      const { ms, whose } = fault;
+      const one = world.processes.find(({ id }) => id === whose);
+      const lie = (by: number): void => {
+        if (one) one.wallOffsetMs += by;
+        else for (const server of world.servers.of(whose)) server.offsetMs += by;
+      };
+      lie(ms);
+      if (fault.forMs !== Infinity) until(world, fault.forMs, () => lie(-ms));
+      return;
+    }
+    case 'rewind': {
+      const copy = cloneNodeState(node!.server.state);
+      const { memory } = node!;
+      return void clock.after(fault.ageMs, () => {
+        // A memory of a generation that was recovered from is a person's business.
+        if (node!.server.state.record?.cluster !== copy.record?.cluster) return;
+        if (wire.history.healedAt > 0 || node!.memory !== memory || node!.down || !spared(world, node!)) return;
+        note(`${node!.url} is what it was ${fault.ageMs} ms ago`);
+        node!.memory++;
+        node!.server.rewind(copy);
+        for (const link of node!.links) link.reset();
+      });
+    }
     case 'acts': {
       if (wire.play) return;
       const play = new Play(
@@ -282,6 +369,33 @@ export function startFault(world: Faulty, fault: Fault): void {
   }
 }
 
+function homeOf(world: Faulty, id: string): SimNode {
+  return world.nodes.find((one) => one.id === id)!;
+}
+
+/** One of the servers behind the id. */
+function serverOf(world: Faulty, id: string): SimNode {
+  return world.servers.isContested(id) ? world.prng.pick(world.servers.of(id)) : homeOf(world, id);
+}
+
+/**
+ * Another server in a node's place may take its vote: it counts as a loss of memory. Operators who move nodes, and power
+ * cuts of all servers, are another story.
+ */
+function mayBeContested(world: Faulty, home: SimNode): boolean {
+  const busy = world.operators.some((one) => !one.done) || world.wire.history.healedAt > 0;
+  if (busy) world.note(`${home.id} stays where it is: an operator is at work`);
+  return !busy && spared(world, home);
+}
+
+/** `there` null: where operators know the node to be. */
+function leadTo(world: Faulty, who: SimProcess, id: string, there: SimNode | null, kept: boolean): void {
+  const at = world.nodes.findIndex((one) => one.id === id);
+  if (there === null) who.elsewhere.delete(id);
+  else who.elsewhere.set(id, there);
+  who.links[at]!.moveTo(there ?? world.nodes[at]!, kept);
+}
+
 /**
  * The old server is not stopped: one that was said to be gone may come back as it was, and a retired one may forget
  * everything, that it is retired too.
@@ -309,7 +423,10 @@ function haunt(world: Faulty, old: SimNode, gone: boolean): void {
  */
 function spared(world: Faulty, node: SimNode): boolean {
   const intact = world.nodes.filter(
-    (one) => one !== node && one.intact && !world.operators.some((operator) => operator.replaces(one.id)),
+    (one) =>
+      one.id !== node.id &&
+      world.servers.remembers(one) &&
+      !world.operators.some((operator) => operator.replaces(one.id)),
   );
   const enough = intact.length >= world.wire.history.quorum;
   if (!enough) world.note(`${node.id} is spared: only ${intact.length} others remember`);
@@ -414,6 +531,25 @@ function describeFault(fault: Fault): string {
         `power is cut for ${fault.downMs} ms${fault.lose > 0 ? ', some forget' : ''}; an operator ` +
         `recovers ${fault.recoverAfterMs} ms later`
       );
+    case 'redirect':
+      return (
+        `${where(fault.process, fault.node)} leads to another server (${fault.to}) for ${fault.forMs} ms` +
+        `${fault.kept ? ', open connections stay' : ''}`
+      );
+    case 'cut-on-begin':
+      return `whoever begins to admit another server as ${fault.node} is cut from ${fault.others.join(', ')} at once`;
+    case 'edit-context':
+      return (
+        `${fault.process} starts with an edited list for ${fault.forMs} ms: ` +
+        `${fault.list === 'more' ? `two strangers${fault.raced ? ', unnoticed' : ''}` : fault.list === 'part' ? `${fault.node} only` : `another server (${fault.to}) for ${fault.node}`}`
+      );
+    case 'clock-lie':
+      return (
+        `the clock of ${fault.whose} is ${fault.ms / 3_600_000} h off ` +
+        `${fault.forMs === Infinity ? 'for good' : `for ${fault.forMs} ms`}`
+      );
+    case 'rewind':
+      return `${fault.node} is copied, to become that copy again ${fault.ageMs} ms later`;
     case 'acts':
       return `a play in ${fault.acts.length} acts`;
   }

@@ -15,6 +15,8 @@ export interface NodeOp {
   /** Grows when the node lost its memory or was admitted anew: promises do not reach across. */
   memory: number;
   incarnation: string;
+  /** The configuration that the call carried; '' if it carries none. */
+  config: string;
   script:
     | 'promote_leader'
     | 'claim'

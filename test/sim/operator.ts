@@ -32,7 +32,7 @@ const HOW_FAR_BELOW = 100;
 const NO_SIGNAL = new AbortController().signal;
 
 export class Operator {
-  private readonly links: Link[];
+  readonly links: Link[];
   private readonly prng: Prng;
   private runs = 0;
   done = false;

@@ -2,7 +2,7 @@
 import type { Mutant } from '../support/memory-node.js';
 import type { Act } from './acts.js';
 import { Prng } from './random.js';
-import type { Fault, FaultKind, ProcessPlan, Scenario } from './scenario.js';
+import type { Fault, FaultKind, OtherServer, ProcessPlan, Scenario } from './scenario.js';
 
 export interface PlanOptions {
   /** Nodes also lose memory (restarts, wipes): needs re-admission to come together again. */
@@ -12,6 +12,11 @@ export interface PlanOptions {
    * again.
    */
   corrupt?: boolean;
+  /**
+   * Processes differ in who they take for the nodes, clocks lie by hours, and a memory comes back: faults of their own,
+   * besides those that the seed has without this.
+   */
+  members?: boolean;
   /** Only faults of these kinds, neither plays nor operators. */
   only?: readonly FaultKind['kind'][];
   mutant?: Mutant;
@@ -82,6 +87,17 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
       delayMs: operators.pick([0, 100]),
       forMs: 2 * ttl,
     });
+  let last = healAt;
+  if (options.members) {
+    const members = new Prng(seed, 'members'); // likewise
+    for (let count = members.int(1, 3); count > 0; count--) {
+      const at = Math.round(ttl / 3 + members.unit() * (healAt - ttl / 3));
+      for (const { after = 0, ...fault } of drawMemberFault(members, nodes, processes, ttl, options)) {
+        faults.push({ at: at + after, ...fault } as Fault);
+        last = Math.max(last, at + after + ('forMs' in fault && fault.kind !== 'clock-lie' ? fault.forMs : ttl));
+      }
+    }
+  }
   faults.sort((a, b) => a.at - b.at);
   return {
     seed,
@@ -91,10 +107,162 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
     clients: prng.int(1, 4),
     thinkMs: Math.round(ttl / prng.pick([3, 10, 30])),
     faults,
-    healAt,
+    healAt: last,
+    ...(options.members ? { resend: true } : {}),
     ...(options.mutant ? { mutant: options.mutant } : {}),
     ...(bootstrap ? { bootstrap } : {}),
   };
+}
+
+const HOUR_MS = 3_600_000;
+
+/** Who the nodes are and what time it is, as single processes and machines have it wrong. */
+function drawMemberFault(
+  prng: Prng,
+  nodes: number,
+  processes: readonly ProcessPlan[],
+  ttl: number,
+  options: PlanOptions,
+): Drawn[] {
+  const node = (): string => `r${prng.int(1, nodes)}`;
+  const process = (): string => prng.pick(processes).id;
+  const span = (): number => Math.round(ttl * prng.between(0.5, 5));
+  const to = (): OtherServer => prng.pick(['empty', 'replica'] as const);
+  const kinds = ['two-servers', 'two-servers', 'two-servers', 'redirect', 'edit-context', 'edit-context', 'clock-lie'];
+  if (options.memory) kinds.push('rewind', 'rewind');
+  switch (prng.pick(kinds)) {
+    case 'redirect':
+      return [
+        {
+          kind: 'redirect',
+          process: prng.pick(['*', '@leader', '@others', process()]),
+          node: node(),
+          to: to(),
+          kept: prng.chance(0.3),
+          forMs: span(),
+        },
+      ];
+    case 'edit-context':
+      return [
+        {
+          kind: 'edit-context',
+          process: prng.chance(0.3) ? '@leader' : process(),
+          list: prng.pick(['elsewhere', 'elsewhere', 'part', 'more'] as const),
+          node: node(),
+          to: to(),
+          raced: prng.chance(0.7),
+          forMs: span() + ttl,
+        },
+      ];
+    // Seconds of a day ahead, or a machine that is wrong for good.
+    case 'clock-lie':
+      return [
+        {
+          kind: 'clock-lie',
+          whose: prng.chance(0.7) ? process() : 'r1', // one node at most: the others are the majority that is right
+          ms: prng.pick([25, 25, -25, 2, -2, 0.2]) * HOUR_MS,
+          forMs: prng.pick([2500, 2500, span(), Infinity]),
+        },
+      ];
+    case 'rewind':
+      return drawRewind(prng, nodes, ttl);
+    default:
+      return drawTwoServers(prng, nodes, processes, ttl, to());
+  }
+}
+
+/**
+ * Another server answers for a node. One sequencer stays with the old one and is out of reach meanwhile, so that the others
+ * may lead and admit the new one; afterwards each side reaches its own server and another half of the rest.
+ */
+function drawTwoServers(
+  prng: Prng,
+  nodes: number,
+  processes: readonly ProcessPlan[],
+  ttl: number,
+  to: OtherServer,
+): Drawn[] {
+  const [contested, ...rest] = Array.from({ length: nodes }, (_, i) => `r${i + 1}`).sort(() => prng.unit() - 0.5);
+  const half = Math.floor(rest.length / 2);
+  const stays = prng.pick(processes).id;
+  const awayAt = Math.round(ttl * prng.between(0.1, 1));
+  const awayMs = Math.round(ttl * prng.between(1.2, 3));
+  const apartAt = awayAt + Math.round(awayMs * prng.between(0.8, 1.3));
+  const apartMs = Math.round(ttl * prng.between(1.5, 4));
+  const forMs = apartAt + Math.round(apartMs * prng.between(0.5, 1.2));
+  const cut = (process: string, node: string, after: number, forMs: number): Drawn => ({
+    after,
+    kind: 'cut',
+    process,
+    node,
+    direction: 'both',
+    forMs,
+    late: prng.chance(0.4),
+    reset: false,
+  });
+  const atOnce = prng.chance(0.4);
+  const everybody = prng.chance(0.5); // what a Sentinel says is said to all: who stays has an open connection
+  const moved = processes.filter(({ id }) => id !== stays || everybody);
+  return [
+    ...moved.map(({ id }): Drawn => ({
+      kind: 'redirect',
+      process: id,
+      node: contested!,
+      to,
+      kept: id === stays,
+      forMs,
+    })),
+    prng.chance(0.7)
+      ? cut(stays, '*', awayAt, awayMs)
+      : { after: awayAt, kind: 'pause', process: stays, forMs: awayMs },
+    ...rest.slice(0, half).map((node) => cut(stays, node, apartAt, apartMs)),
+    ...(atOnce
+      ? [
+          {
+            kind: 'cut-on-begin' as const,
+            node: contested!,
+            others: rest.slice(half),
+            withinMs: apartAt,
+            forMs: apartAt + apartMs - awayAt,
+          },
+        ]
+      : []),
+    ...processes
+      .filter(({ id }) => id !== stays)
+      .flatMap(({ id }) => rest.slice(half).map((node) => cut(id, node, apartAt, apartMs))),
+  ];
+}
+
+/** A node that a block's commitment hangs on is again what it was before the block, where the other copy is out of reach. */
+function drawRewind(prng: Prng, nodes: number, ttl: number): Drawn[] {
+  const order = Array.from({ length: nodes }, (_, i) => `r${i + 1}`).sort(() => prng.unit() - 0.5);
+  const minority = Math.floor((nodes - 1) / 2);
+  const forMs = Math.round(ttl * prng.between(1.5, 4));
+  const ageMs = Math.round(ttl * prng.between(0.3, 1.5));
+  const cut = (process: string, node: string, reset: boolean): Drawn => ({
+    kind: 'cut',
+    process,
+    node,
+    direction: 'both',
+    forMs,
+    late: prng.chance(0.3),
+    reset,
+  });
+  return [
+    ...order.slice(0, minority).map((node) => cut('@leader', node, true)),
+    ...order.slice(minority, 2 * minority).map((node) => cut('@others', node, true)),
+    { kind: 'rewind', node: order[2 * minority]!, ageMs },
+    prng.chance(0.5)
+      ? { after: ageMs, kind: 'pause', process: '@leader', forMs: Math.round(ttl * prng.between(1.2, 3)) }
+      : {
+          after: ageMs,
+          kind: 'crash',
+          process: '@leader',
+          afterCalls: 1,
+          downMs: prng.int(0, 3 * ttl),
+          store: 'keep',
+        },
+  ];
 }
 
 /** What an operator does in the middle of it all, with what gives it something to do. */

@@ -11,7 +11,7 @@ import { CLUSTER, IDENTITY } from '../support/virtual-cluster.js';
 import { MemoryStore, type MemoryStoreOptions } from '../support/memory-store.js';
 import { Prng } from './random.js';
 import type { ProcessPlan } from './scenario.js';
-import { SimPort, type Life, type Link, type Wire } from './wire.js';
+import { SimPort, type Life, type Link, type SimNode, type Wire } from './wire.js';
 
 export interface ProcessHooks {
   /** Brings blocks that the nodes have trimmed from other processes' stores. */
@@ -23,8 +23,21 @@ export interface ProcessHooks {
   clusterNow(): string;
   /** Points its links to where its configuration says the nodes are. */
   addresses(who: SimProcess): void;
+  /** What its list of nodes makes of a start: '' it starts, else why not. Only a list that was edited is looked at. */
+  mayStart(who: SimProcess, list: EditedList): string;
 }
 
+/** A list of nodes that somebody edited. */
+export interface EditedList {
+  /** The only nodes that it names; null: it names all. */
+  only: readonly string[] | null;
+  strangers: readonly Link[];
+  /** Nobody could be asked about the strangers when it started. */
+  raced: boolean;
+}
+
+/** What a start is that a list of nodes forbids is tried again after this time, as a supervisor would. */
+const START_AGAIN_MS = 500;
 const NEVER = new Promise<never>(() => {});
 const HISTORY_EVENTS = new Set([
   'role',
@@ -87,6 +100,10 @@ export class SimProcess {
   wallOffsetMs: number;
   /** When it is to be started again; Infinity while it is up. */
   pauses = 0;
+  /** Nodes for which its own settings have another server. */
+  readonly elsewhere = new Map<string, SimNode>();
+  list: EditedList | null = null;
+  private startingAgain = false;
 
   constructor(
     readonly plan: ProcessPlan,
@@ -117,6 +134,8 @@ export class SimProcess {
 
   start(): void {
     const { wire, plan, limits } = this;
+    const why = this.list === null ? '' : this.hooks.mayStart(this, this.list);
+    if (why !== '') return this.startLater();
     const life = new OneLife(wire.clock);
     this.life = life;
     const identity = { ...IDENTITY, cluster: this.hooks.clusterNow() };
@@ -154,7 +173,9 @@ export class SimProcess {
     });
     const sequencer = new Sequencer({
       id: plan.id,
-      nodes: this.links.map((link) => new SimPort(wire, link, life, { ...wire.identity, cluster: identity.cluster })),
+      nodes: [...this.links, ...(this.list?.strangers ?? [])].map(
+        (link) => new SimPort(wire, link, life, { ...wire.identity, cluster: identity.cluster }),
+      ),
       identity,
       store,
       inbox,
@@ -185,6 +206,15 @@ export class SimProcess {
       if (life.alive) this.hooks.fatalError(this, `${error.code}: ${error.message}`);
     });
     sequencer.start();
+  }
+
+  private startLater(): void {
+    if (this.startingAgain) return;
+    this.startingAgain = true;
+    this.wire.clock.after(START_AGAIN_MS, () => {
+      this.startingAgain = false;
+      if (!this.up && !this.wire.over) this.start();
+    });
   }
 
   /** Dies at its `calls`-th call to the outside from now on; 1 = the next one. */

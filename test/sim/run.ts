@@ -1,4 +1,4 @@
-// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--corrupt] [--faults A,B]
+// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--members|--members=mixed] [--corrupt] [--faults A,B]
 // [--narrate|--narrate=all] [--keep-going|--first] [--coverage] [--play NAME] Runs seeds S, S+1, …: one line every
 // ten seconds, at the end a sum. A failing seed is made small and printed as a scenario.
 import { check } from './checkers/index.js';
@@ -26,6 +26,8 @@ const only = args.has('faults') ? kindsNamed(args.get('faults')!) : undefined;
 const forgets = only?.some((kind) => kind === 'wipe' || kind === 'restart') === true;
 const memoryOf = (seed: number): boolean =>
   forgets || (args.get('memory') === 'mixed' ? seed % 2 === 1 : args.has('memory'));
+/** mixed: every fourth and the one after it, so that half of them also lose memory when that is mixed too. */
+const membersOf = (seed: number): boolean => (args.get('members') === 'mixed' ? seed % 4 < 2 : args.has('members'));
 const narrated = args.get('narrate');
 const mutant: Mutant | undefined = args.has('mutant')
   ? Object.fromEntries(
@@ -37,7 +39,7 @@ const mutant: Mutant | undefined = args.has('mutant')
   : undefined;
 if (!Number.isSafeInteger(first) || !(seeds > 0) || !(seconds > 0) || only === null) {
   say(
-    'usage: npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--faults ' +
+    'usage: npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--members|--members=mixed] [--faults ' +
       'A,B] [--narrate|--narrate=all] [--keep-going] [--mutant NAME,…] [--play NAME]',
   );
   say(`faults: ${FAULT_NAMES.join(', ')}`);
@@ -72,6 +74,7 @@ for (let seed = first; ran < seeds && !stop; seed++) {
       ? { ...playScenario(PLAYS[play] ?? [], seed), ...(mutant ? { mutant } : {}) }
       : drawScenario(seed, {
           memory: memoryOf(seed),
+          members: membersOf(seed),
           corrupt: args.has('corrupt'),
           ...(only ? { only } : {}),
           ...(mutant ? { mutant } : {}),

@@ -59,8 +59,41 @@ export type FaultKind =
    * run `seq cluster recover`.
    */
   | { kind: 'power'; downMs: number; lose: number; recoverAfterMs: number }
+  /**
+   * The address that a process has for a node leads to another server: a Sentinel's answer, an edited context.
+   * `to`: an empty server; one that was a replica until now; `kept`: open connections stay where they are until they break.
+   */
+  | { kind: 'redirect'; process: string; node: string; to: OtherServer; kept: boolean; forMs: number }
+  /**
+   * As soon as another server begins to be admitted for `node`, those who lead to it lose sight of these others: nobody
+   * there hears of the change.
+   */
+  | { kind: 'cut-on-begin'; node: string; others: string[]; withinMs: number; forMs: number }
+  /**
+   * The process is ended and starts again with an edited list of nodes; later once more, with the right one.
+   * elsewhere: another server's address for `node`. part: `node` is the only one that is listed. more: two servers that are
+   * no members are listed too; `raced`: nobody told it so when it started.
+   */
+  | {
+      kind: 'edit-context';
+      process: string;
+      list: 'elsewhere' | 'part' | 'more';
+      node: string;
+      to: OtherServer;
+      raced: boolean;
+      forMs: number;
+    }
+  /** The clock of one machine, a node's or a sequencer's, is wrong by so much, for a while or for good. */
+  | { kind: 'clock-lie'; whose: string; ms: number; forMs: number }
+  /**
+   * The server becomes what it was `ageMs` ago, epoch, lock and record too, and its process goes on: it was a replica of
+   * an old copy of itself for a moment.
+   */
+  | { kind: 'rewind'; node: string; ageMs: number }
   /** See acts.ts. */
   | { kind: 'acts'; acts: Act[]; longestMs: number };
+
+export type OtherServer = 'empty' | 'replica';
 
 export type Fault = { at: number } & FaultKind;
 
@@ -76,6 +109,8 @@ export interface Scenario {
   /** Faults end here; everything is healed. */
   healAt: number;
   mutant?: Mutant;
+  /** Clients send items that were acknowledged once more, now and then, as a resumed submission does. */
+  resend?: boolean;
   /** The servers are empty at first; an operator runs `seq cluster init`. */
   bootstrap?: boolean;
 }

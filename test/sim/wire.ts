@@ -26,6 +26,8 @@ export class SimNode {
   /** Calls taken in while silent. */
   readonly waiting: (() => void)[] = [];
   memory = 0;
+  /** It came to answer for a node that another server answers for. */
+  other = false;
   readonly links = new Set<Link>();
   constructor(
     readonly id: string,
@@ -69,26 +71,35 @@ export class Link {
   /** Start of the server that the present connection goes to. */
   connectedTo: number;
   readonly pending = new Set<() => void>();
+  /** Called when it leads to another server. */
+  readonly onMoved = new Set<() => void>();
+  /** Where the next connection goes. */
+  private address: SimNode;
   constructor(
     readonly process: string,
     public node: SimNode,
   ) {
+    this.address = node;
     this.connectedTo = node.server.starts;
     node.links.add(this);
   }
 
-  /** From now on it leads to another server. */
-  moveTo(node: SimNode): void {
-    this.node.links.delete(this);
-    this.node = node;
-    node.links.add(this);
-    this.held.length = 0;
-    this.reset();
+  /** From now on it leads to another server. `kept`: once the open connection is lost. */
+  moveTo(node: SimNode, kept = false): void {
+    this.address = node;
+    if (!kept) this.reset();
   }
 
   /** The connection is lost, and seen to be: everything under way on it is unknown. */
   reset(): void {
     this.generation++;
+    if (this.address !== this.node) {
+      this.node.links.delete(this);
+      this.node = this.address;
+      this.node.links.add(this);
+      this.held.length = 0;
+      for (const told of [...this.onMoved]) told();
+    }
     this.connectedTo = this.node.server.starts;
     for (const lose of [...this.pending]) lose();
     this.pending.clear();
@@ -114,6 +125,12 @@ export interface Wire {
   play: Play | null;
   /** Every server there is or was, by its address. */
   servers: Map<string, SimNode>;
+  /** What waits for a call to have run somewhere. */
+  watching: Set<(node: SimNode, op: NodeOp) => void>;
+  /** When everything is healed. */
+  healAt: number;
+  /** The run is over: nothing starts any more. */
+  over: boolean;
 }
 
 const NEVER = new Promise<never>(() => {});
@@ -131,7 +148,16 @@ export class SimPort implements NodePort {
     private readonly link: Link,
     private readonly life: Life,
     private readonly identity = wire.identity,
-  ) {}
+  ) {
+    const listenThere = (): void => {
+      if (!life.alive) return void link.onMoved.delete(listenThere);
+      for (const [listener, stop] of [...this.listeners]) {
+        stop();
+        this.onHint(listener);
+      }
+    };
+    link.onMoved.add(listenThere);
+  }
 
   get id() {
     return this.link.node.id;
@@ -246,10 +272,6 @@ export class SimPort implements NodePort {
     const node = this.wire.servers.get(url);
     if (!this.life.alive || !node) return;
     this.link.moveTo(node);
-    for (const [listener, stop] of [...this.listeners]) {
-      stop();
-      this.onHint(listener);
-    }
   }
 
   readAudit(limit: number, limitMs: number): Promise<NodeReply<Record<string, string>[]>> {
@@ -315,7 +337,7 @@ export class SimPort implements NodePort {
         const { starts } = node.server;
         if (!sent) return;
         if (wire.play && !wire.play.lets(node.id, script)) return;
-        node.run(() => run(node, (reply) => this.back(starts, () => finish(reply))));
+        node.run(() => run(node, (reply) => this.back(node, starts, () => finish(reply))));
       };
       if (!prng.chance(noise.drop)) this.there(arrive);
       if (again && noise.twice > 0 && prng.chance(noise.twice)) {
@@ -337,12 +359,13 @@ export class SimPort implements NodePort {
     );
   }
 
-  private back(starts: number, arrive: () => void): void {
+  private back(node: SimNode, starts: number, arrive: () => void): void {
     const { link, life, wire } = this;
     if (wire.prng.chance(wire.noise.lost)) return;
     wire.clock.after(this.delay(), () => {
       const come = (): void =>
         life.deliver(() => {
+          if (link.node !== node) return; // the connection that it came on is gone
           if (starts > link.connectedTo)
             link.reset(); // an answer of the new server: the old connection is known to be gone
           else if (starts < link.connectedTo) return;
@@ -378,7 +401,7 @@ const NOTED = new Set([
 
 /** Runs one call on a node now, and notes it. */
 export function runOn(
-  wire: Pick<Wire, 'clock' | 'history' | 'identity' | 'play'>,
+  wire: Pick<Wire, 'clock' | 'history' | 'identity' | 'play' | 'watching'>,
   node: SimNode,
   call: NodeCall,
   stray: boolean,
@@ -401,6 +424,7 @@ export function runOn(
     t: wire.clock.now(),
     node: node.id,
     memory: node.memory,
+    config: 'config' in call ? (call.config ?? '') : '',
     incarnation: record?.incarnation ?? '',
     script: call.script as NodeOp['script'],
     owner: 'owner' in call ? call.owner : '',
@@ -426,5 +450,6 @@ export function runOn(
   };
   wire.history.entries.push(op);
   wire.play?.ran(op);
+  for (const told of [...wire.watching]) told(node, op);
   return reply;
 }

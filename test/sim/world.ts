@@ -5,6 +5,7 @@ import { blockHash, genesisHash } from '../../src/core/chain/block.js';
 import { keysOf } from '../../src/core/chain/items.js';
 import { quorumOf, type Limits } from '../../src/core/config.js';
 import { invariant } from '../../src/core/errors.js';
+import { parseConfiguration } from '../../src/core/protocol/configuration.js';
 import { commonCluster } from '../../src/core/view/cluster-name.js';
 import type { CatchUpOptions } from '../../src/core/sequencer/follow/catch-up.js';
 import type { NodeCall } from '../../src/core/protocol/types.js';
@@ -13,8 +14,9 @@ import { CLUSTER, IDENTITY } from '../support/virtual-cluster.js';
 import { Client, Reader, Tail } from './clients.js';
 import { startFault, type Faulty } from './faults.js';
 import type { History } from './history.js';
-import { SimProcess } from './process.js';
+import { SimProcess, type EditedList } from './process.js';
 import { Prng } from './random.js';
+import { Servers } from './servers.js';
 import { SimClock, WALL_START } from './sim-clock.js';
 import type { Scenario } from './scenario.js';
 import { Operator } from './operator.js';
@@ -47,6 +49,9 @@ export async function run(scenario: Scenario): Promise<RunResult> {
         fault.kind === 'restart' ||
         fault.kind === 'wipe' ||
         fault.kind === 'corrupt' ||
+        fault.kind === 'redirect' ||
+        fault.kind === 'rewind' ||
+        (fault.kind === 'edit-context' && fault.list === 'elsewhere') ||
         (fault.kind === 'power' && fault.lose > 0),
     ),
     entries: [],
@@ -85,10 +90,13 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     identity: memoryIdentity(IDENTITY),
     play: null,
     servers: new Map(nodes.map((node) => [node.url, node])),
+    healAt: scenario.healAt,
+    watching: new Set(),
+    over: false,
   };
-  let over = false;
+  const servers = new Servers(wire, clock);
   const trouble = (who: string, kind: 'bug' | 'halt', text: string): void => {
-    if (!over) history.entries.push({ is: 'trouble', t: clock.now(), who, kind, text });
+    if (!wire.over) history.entries.push({ is: 'trouble', t: clock.now(), who, kind, text });
   };
   const down = new Map<SimProcess, number>();
   const note = (text: string): void => void history.entries.push({ is: 'fault', t: clock.now(), text });
@@ -96,7 +104,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
   const startAgain = (who: SimProcess, ms: number): void => {
     down.set(who, clock.now() + ms);
     clock.after(ms, () => {
-      if (who.up || over) return;
+      if (who.up || wire.over) return;
       note(`${who.id} starts`);
       down.delete(who);
       who.start();
@@ -120,11 +128,13 @@ export async function run(scenario: Scenario): Promise<RunResult> {
           clusterNow: () => clusterOf(nodes.filter(served)),
           addresses: (who) => {
             who.links.forEach((link, i) => {
-              if (link.node !== nodes[i]) link.moveTo(nodes[i]!);
+              const there = who.elsewhere.get(nodes[i]!.id) ?? nodes[i]!;
+              if (link.node !== there) link.moveTo(there);
             });
           },
+          mayStart: (who, list) => mayStart(who, list, note),
           died: (who) => {
-            if (!over) note(`${who.id} is dead`);
+            if (!wire.over) note(`${who.id} is dead`);
           },
         },
       ),
@@ -137,7 +147,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     const setting = { clock, history, processes, nextCall: () => ++calls };
     const clients = Array.from(
       { length: scenario.clients },
-      (_, i) => new Client(`c${i + 1}`, setting, new Prng(seed, `client ${i}`), scenario.thinkMs),
+      (_, i) => new Client(`c${i + 1}`, setting, new Prng(seed, `client ${i}`), scenario),
     );
     const readers = Array.from(
       { length: 2 },
@@ -154,6 +164,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     const faulty: Faulty = {
       clock,
       wire,
+      servers,
       nodes,
       processes,
       note,
@@ -181,6 +192,15 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     wire.noise = QUIET;
     wire.play = null;
     for (const end of faulty.ends.splice(0)) end();
+    // Somebody puts every address right: to the server whose memory counts.
+    nodes.forEach((home, i) => {
+      const there = servers.settled(home);
+      nodes[i] = there;
+      for (const one of [...processes, ...faulty.operators]) {
+        const link = one.links[i]!;
+        if (servers.isContested(home.id) && link.node !== there) link.moveTo(there);
+      }
+    });
     for (const one of processes) {
       one.wake();
       if (!one.up && !down.has(one)) startAgain(one, 0);
@@ -206,11 +226,11 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     for (const reader of readers) reader.stopped = true;
     if (tail) tail.stopped = true;
     finalState(history, nodes, processes);
-    over = true;
+    wire.over = true;
     for (const one of processes) one.kill();
     await new Promise((resolve) => setImmediate(resolve)); // rejections that nobody took are told now
   } finally {
-    over = true;
+    wire.over = true;
     process.off('unhandledRejection', onRejection);
   }
   return {
@@ -326,6 +346,29 @@ function boundOf(scenario: Scenario): number {
     if (fault.kind === 'power') operatorTasks += 25_000;
   }
   return 4 * ttl + back + hold + 1000 * 2 ** Math.min(raised, 6) + 30_000 + operatorTasks;
+}
+
+/**
+ * `seq run` asks the nodes that it is given who the members are: it refuses a list with strangers, waits while nobody can
+ * tell, and finds members that are not listed.
+ */
+function mayStart(who: SimProcess, { only, strangers, raced }: EditedList, note: (text: string) => void): string {
+  const listed = who.links.filter((link) => only?.includes(link.node.id) ?? true);
+  const told = listed.some(
+    ({ node, requestsCut, repliesCut }) =>
+      !node.down &&
+      node.silent === 0 &&
+      requestsCut + repliesCut === 0 &&
+      parseConfiguration(node.server.state.record?.config ?? '') !== null,
+  );
+  const why =
+    strangers.length > 0 && told && !raced
+      ? 'NOT_MEMBER'
+      : only !== null && !told
+        ? 'it waits for a node that knows the members'
+        : '';
+  if (why !== '') note(`${who.id} does not start: ${why}`);
+  return why;
 }
 
 /** What a process that starts finds the cluster to be. */

@@ -5,7 +5,7 @@ import { genesisHash } from '../../src/core/chain/block.js';
 import type { BackfillBatch, Clock, ClusterIdentity, NodeHint, NodePort } from '../../src/core/ports.js';
 import type { EntriesRead, Height, NodeCall, NodeReply, ReplyTo } from '../../src/core/protocol/types.js';
 import { applyCall, applyRead, entriesAfter, type MemoryIdentity, type Mutant } from './memory-scripts.js';
-import { emptyNodeState, restart, wipe, type MemoryNodeState } from './memory-state.js';
+import { cloneNodeState, emptyNodeState, restart, wipe, type MemoryNodeState } from './memory-state.js';
 
 export * from './memory-scripts.js';
 export * from './memory-state.js';
@@ -49,6 +49,17 @@ export class MemoryServer {
   restart(keep: 'all' | 'none' | number): void {
     this.starts += 1;
     restart(this.state, `run-${this.id}-${this.starts}`, { keep });
+    this.wake();
+  }
+
+  /**
+   * It was the replica of an old copy of itself for a moment: all keys are those of then. The process is the same, the
+   * history of its data is not, and with that the identity of its memory (docs/PROTOCOL.md section 8).
+   */
+  rewind(to: MemoryNodeState): void {
+    this.starts += 1;
+    const runId = this.mutant.oldRunOnly ? this.state.runId : `run-${this.id}-${this.starts}`;
+    Object.assign(this.state, cloneNodeState(to), { runId });
     this.wake();
   }
 

@@ -1,6 +1,7 @@
 // I1: no two terms that claimed a quorum have the same epoch, and one that began to promote after another had its
 // quorum has a higher one. I2: in one epoch at most one block is proposed at a height.
 import type { Anomaly, Checker, NodeOp } from '../history.js';
+import { Votes } from '../votes.js';
 
 interface Term {
   owner: string;
@@ -13,7 +14,7 @@ interface Term {
 export const epochs: Checker = (history) => {
   const found: Anomaly[] = [];
   const begun = new Map<string, number>();
-  const claims = new Map<string, Set<string>>();
+  const claims = new Votes(history);
   const terms: Term[] = [];
   const proposed = new Map<string, NodeOp>();
   for (const entry of history.entries) {
@@ -21,9 +22,8 @@ export const epochs: Checker = (history) => {
     if (entry.script === 'promote_leader' && !begun.has(entry.owner)) begun.set(entry.owner, entry.t);
     if (entry.script === 'claim' && entry.outcome === 'accepted') {
       const key = `${entry.owner} ${entry.epoch}`;
-      const nodes = claims.get(key) ?? new Set();
-      claims.set(key, nodes.add(entry.node));
-      if (nodes.size === history.quorum && !terms.some((one) => one.owner === entry.owner)) {
+      const nodes = claims.add(key, entry.epoch, entry);
+      if (nodes !== null && !terms.some((one) => one.owner === entry.owner)) {
         terms.push({
           owner: entry.owner,
           epoch: entry.epoch,

@@ -1,11 +1,28 @@
 // Is the history that of one append-only log? The same question as of real processes
 // (src/lab/chaos/checkers/linearizable.ts), asked of a simulated run: appends are submitted items with their places,
 // a confirmed head is a read, and what readers, tails and status showed was committed then.
-import { outOfOrder, type Operation } from '../../../src/lab/chaos/checkers/linearizable.js';
+import {
+  appendedTwice,
+  outOfOrder,
+  type Append,
+  type Operation,
+} from '../../../src/lab/chaos/checkers/linearizable.js';
 import type { Anomaly, Checker, History } from '../history.js';
 
 export const linearizable: Checker = (history) =>
-  outOfOrder(operationsOf(history)).map(({ what, witness }): Anomaly => ({ checker: 'linearizable', what, witness }));
+  [...outOfOrder(operationsOf(history)), ...appendedTwice(placesByKey(history))].map(({ what, witness }): Anomaly => ({
+    checker: 'linearizable',
+    what,
+    witness,
+  }));
+
+function placesByKey(history: History): Map<string, Append[]> {
+  const places = new Map<string, Append[]>();
+  const longest = [...history.final.stores].sort((a, b) => b.blocks.length - a.blocks.length)[0];
+  for (const { height, keys } of longest?.blocks ?? [])
+    keys.forEach((key, index) => places.set(key, [...(places.get(key) ?? []), { height, index }]));
+  return places;
+}
 
 function operationsOf(history: History): Operation[] {
   const longest = [...history.final.stores].sort((a, b) => b.blocks.length - a.blocks.length)[0];

@@ -1,7 +1,8 @@
 // I4: at one height everybody ever saw the same block as committed. Committed says: q nodes accepted it under one
-// epoch; an accepted entry above it names it as its parent (I5); a sequencer took it as committed; a store ends up
+// epoch, each with the memory that a configuration of that epoch's term names (I13); an accepted entry above it names it as its parent (I5); a sequencer took it as committed; a store ends up
 // with it; a reader got it.
 import type { Anomaly, Checker } from '../history.js';
+import { Votes } from '../votes.js';
 
 export const oneBlockPerHeight: Checker = (history) => {
   const found: Anomaly[] = [];
@@ -20,16 +21,13 @@ export const oneBlockPerHeight: Checker = (history) => {
       });
     }
   };
-  const votes = new Map<string, Set<string>>();
+  const votes = new Votes(history);
   for (const entry of history.entries) {
     if (entry.is === 'op' && entry.outcome === 'accepted' && entry.script === 'write_block') {
       see(entry.height - 1, entry.parent, `the entry above it on ${entry.node}`, entry);
       for (const epoch of new Set([entry.entryEpoch, entry.stamped])) {
-        const key = `${entry.height}/${epoch}/${entry.hash}`;
-        const nodes = votes.get(key) ?? new Set();
-        votes.set(key, nodes.add(entry.node));
-        if (nodes.size === history.quorum)
-          see(entry.height, entry.hash, `${[...nodes].join(', ')} under epoch ${epoch}`, entry);
+        const nodes = votes.add(`${entry.height}/${epoch}/${entry.hash}`, epoch, entry);
+        if (nodes !== null) see(entry.height, entry.hash, `${nodes.join(', ')} under epoch ${epoch}`, entry);
       }
     } else if (entry.is === 'event' && entry.event.type === 'committed') {
       see(entry.event.height, entry.event.hash, `${entry.who} (${entry.event.by})`, entry);

@@ -169,13 +169,14 @@ export class Leadership {
     // What the nodes have noted is in force. A node that has just become a member must be asked for its vote.
     membership.take(newest(membership.configuration, notedChange(driver.state)));
     const seen = await this.probeMembers();
-    const again = votesOf(seen, nodes, id, { own: owner, configuration: membership.configuration });
+    const { configuration } = membership;
+    const again = votesOf(seen, nodes, id, { own: owner, configuration });
     if (again.votes.length < membership.quorum)
       return {
         votes: null,
         end: { code: 'RENEWAL_FAILED', reason: `the term could not be renewed: ${again.why}` },
       };
-    return { votes: await parts.renewals.liftEpoch(seen, again.votes, owner) };
+    return { votes: await parts.renewals.liftEpoch(seen, again.votes, owner, configuration) };
   }
 
   /** Learns the configuration. If another set of nodes counts now, it asks those. */

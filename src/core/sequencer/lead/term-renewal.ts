@@ -2,6 +2,7 @@
 // not cause one renewal after another. Which epoch must be raised before the next term can reach a node?
 import type { Clock, NodePort } from '../../ports.js';
 import type { NodeProgress } from '../../protocol/node-progress.js';
+import { memoryNamed, type Configuration } from '../../protocol/configuration.js';
 import { MAX_EPOCH_LEAP, type Epoch } from '../../protocol/types.js';
 import type { ProbeResult } from '../../nodes/probe.js';
 
@@ -37,17 +38,25 @@ export class Renewals {
   }
 
   /**
-   * A node that lost its memory but not its epoch refuses every lower epoch (I3). It has no vote either, so it cannot
+   * A node whose memory does not count refuses every epoch below its own all the same (I3). That is a node that
+   * lost its memory, or an intact server whose memory the configuration does not name. It has no vote, so it cannot
    * lift the new term above its epoch. So one of the voters is raised to that epoch first. A failure loses nothing: the
    * node stays out until the next renewal.
    */
-  async liftEpoch(seen: ProbeResult, votes: { node: number; epoch: Epoch }[], owner: string): Promise<typeof votes> {
+  async liftEpoch(
+    seen: ProbeResult,
+    votes: { node: number; epoch: Epoch }[],
+    owner: string,
+    configuration: Configuration | null,
+  ): Promise<typeof votes> {
     const { nodes, timing } = this.options;
-    const forgetful = seen.replies.flatMap((reply) =>
-      reply?.outcome === 'accepted' && ['wiped', 'restarted', 'damaged', 'admitting'].includes(reply.value.admission)
-        ? [reply.value.epoch]
-        : [],
-    );
+    const forgetful = seen.replies.flatMap((reply, i) => {
+      if (reply?.outcome !== 'accepted') return [];
+      const { admission, incarnation, epoch } = reply.value;
+      const named = configuration === null ? incarnation : memoryNamed(configuration, nodes[i]!.id);
+      const lost = ['wiped', 'restarted', 'damaged', 'admitting'].includes(admission);
+      return lost || (admission === 'admitted' && incarnation !== named) ? [epoch] : [];
+    });
     const highestSeen = Math.max(...votes.map((vote) => vote.epoch));
     // An epoch that nobody can have reached is not a promise: `begin_admission` ignores it.
     const value = Math.max(0, ...forgetful.filter((epoch) => epoch <= highestSeen + MAX_EPOCH_LEAP));

@@ -2,7 +2,8 @@
 // prefix, up to and including all items of a height. The places fix the order that any explanation must have, so no
 // search is needed. The log is linearizable exactly when this holds: no operation that ended before another began comes
 // after it in that order. Feeds and status may be behind, because one sequencer's store answers them. They are never
-// ahead: everything that they show was committed at that time.
+// ahead: everything that they show was committed at that time. Read by key, the log has every keyed item once: an item
+// that is twice in the chain is an anomaly, whoever was told what.
 import type { Anomaly, History } from '../history.js';
 import { only } from '../history.js';
 import { placesOf } from './items.js';
@@ -61,7 +62,33 @@ function operationsOf(history: History): Operation[] {
 }
 
 export function linearizable(history: History): Anomaly[] {
-  return outOfOrder(operationsOf(history)).map(({ what, witness }) => ({ checker: 'linearizable', what, witness }));
+  const keyed = new Map<string, Append[]>();
+  for (const { token, keyed: has } of only(history, 'item')) if (has) keyed.set(token, []);
+  for (const { height, items } of history.chain)
+    items.forEach(({ token }, index) => keyed.get(token)?.push({ height, index }));
+  return [...outOfOrder(operationsOf(history)), ...appendedTwice(keyed)].map(({ what, witness }) => ({
+    checker: 'linearizable',
+    what,
+    witness,
+  }));
+}
+
+export interface Append {
+  height: number;
+  index: number;
+}
+
+/**
+ * The log as a map: an append of a key that the log has already changes nothing. So a second place of a key is an append
+ * that no order explains, also where nobody was told of it. `appends`: per key, its places in the chain.
+ */
+export function appendedTwice(appends: ReadonlyMap<string, readonly Append[]>): { what: string; witness: unknown[] }[] {
+  return [...appends]
+    .filter(([, places]) => places.length > 1)
+    .map(([key, places]) => ({
+      what: `${key} was appended ${places.length} times, at ${places.map((at) => `${at.height}/${at.index}`).join(', ')}`,
+      witness: [...places],
+    }));
 }
 
 /** Pairs in which one operation ended before the other began, and comes after it in the log. */
