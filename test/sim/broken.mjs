@@ -1,6 +1,10 @@
 // Rules of the engine and of the nodes, each broken alone, and the run that notices. A simulation that does not notice proves nothing: see
 // docs/PROOF.md. `from` → `to` in one file of src/core (or several `edits`), or `mutant` in the nodes' scripts, or both; `args` find it, `by` is the checker that does.
-/** The changes in src/core that a row makes. */
+/**
+ * The changes in src/core that a row makes.
+ * @param {any} rule
+ * @returns {{ file: string, from: string, to: string }[]}
+ */
 export function editsOf(rule) {
   return rule?.edits ?? (rule?.file ? [{ file: rule.file, from: rule.from, to: rule.to }] : []);
 }
