@@ -13,8 +13,8 @@ export const broken = [
   {
     name: 'term-below-quorum',
     file: 'sequencer/lead/leadership.ts',
-    from: 'quorumFor(configuration),\n      ttlMs',
-    to: 'quorumFor(configuration) - 1,\n      ttlMs',
+    from: 'quorum: membership.quorum,',
+    to: 'quorum: membership.quorum - 1,',
     args: ['--seed', '3'],
     by: 'one-block-per-height',
   },
@@ -91,8 +91,8 @@ export const broken = [
   {
     name: 'configuration-not-noted',
     file: 'protocol/members.ts',
-    from: 'state.configuration === null ? {} : { config: configurationText(state.configuration) }',
-    to: 'state.configuration === null ? {} : { config: configurationText(state.settings.configuration!) }',
+    from: 'const configuration = state.change?.next ?? state.configuration;',
+    to: 'const configuration = state.settings.configuration ?? null;',
     args: ['--seed', '77000251', '--memory'],
     by: 'liveness',
   },
@@ -106,7 +106,7 @@ export const broken = [
       },
       {
         file: 'protocol/members.ts',
-        from: 'if (node !== changed) configurationChanged(progress);',
+        from: 'if (node !== changed && isMember(state, node)) configurationChanged(progress);',
         to: '',
       },
     ],
@@ -166,8 +166,8 @@ export const broken = [
   {
     name: 'unadmitted-nodes-counted',
     file: 'sequencer/follow/follower.ts',
-    from: 'admitted: view.admitted',
-    to: 'admitted: true',
+    from: "view?.admission === 'admitted' &&",
+    to: 'view !== null &&',
     args: ['--seed', '5000', '--memory', '--seeds', '12'],
     by: '',
   },

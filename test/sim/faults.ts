@@ -316,6 +316,7 @@ export function startFault(world: Faulty, fault: Fault): void {
       };
       lie(ms);
       if (fault.forMs !== Infinity) until(world, fault.forMs, () => lie(-ms));
+      world.ends.push(() => freeStuckLocks(world));
       return;
     }
     case 'rewind': {
@@ -376,6 +377,20 @@ function homeOf(world: Faulty, id: string): SimNode {
 /** One of the servers behind the id. */
 function serverOf(world: Faulty, id: string): SimNode {
   return world.servers.isContested(id) ? world.prng.pick(world.servers.of(id)) : homeOf(world, id);
+}
+
+/**
+ * A lock that was set while its server's clock was ahead lives for hours once that clock is right. An operator who sees
+ * LOCK_STUCK releases it (`seq stepdown --revoke`).
+ */
+function freeStuckLocks(world: Faulty): void {
+  const longest = Math.max(...world.processes.map(({ plan }) => plan.ttlMs));
+  for (const { server } of world.wire.servers.values()) {
+    const { lock } = server.state;
+    if (lock === null || server.remainingMs(lock.expiresAtMs) <= 10 * longest) continue;
+    world.note(`an operator releases the lock of ${lock.owner} on ${server.id}, which lives for hours`);
+    server.state.lock = null;
+  }
 }
 
 /**

@@ -39,6 +39,11 @@ export class MemoryServer {
     return reply;
   }
 
+  /** How long a key lives by this server's own clock, as PTTL says. */
+  remainingMs(expiresAtMs: number | null): number {
+    return expiresAtMs === null ? Infinity : expiresAtMs - this.nowMs();
+  }
+
   /** FLUSHALL. */
   wipe(): void {
     wipe(this.state);
