@@ -34,8 +34,8 @@ if (isForCoreutils(argv)) {
  */
 function keepCompiled() {
   const { HOME, XDG_CACHE_HOME } = process.env;
-  const cache = XDG_CACHE_HOME || (HOME && `${HOME}/.cache`);
-  if (cache) module.enableCompileCache?.(`${cache}/seq/compiled`);
+  const cache = XDG_CACHE_HOME?.startsWith('/') ? XDG_CACHE_HOME : `${HOME}/.cache`;
+  if (cache.startsWith('/')) module.enableCompileCache?.(`${cache}/seq/compiled`);
 }
 
 /** An answer that needs nothing but a file, or null. */

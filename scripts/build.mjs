@@ -7,6 +7,7 @@ import { spawnSync } from 'node:child_process';
 import {
   copyFileSync,
   existsSync,
+  chmodSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -306,6 +307,8 @@ function prepareDev() {
 if (dev) prepareDev();
 const fresh = mkdtempSync(join(root, '.dist-'));
 const dist = join(home, 'dist');
+// A temporary folder is for its maker alone; other users run what root has built.
+chmodSync(fresh, 0o777 & ~process.umask());
 try {
   if (!check) {
     await bundle(fresh);

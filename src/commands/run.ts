@@ -6,6 +6,7 @@ import { countFlag, durationFlag, positiveFlag, sizeFlag } from '../cli/support/
 import { Interrupted, onHangup } from '../cli/support/interrupt.js';
 import type { Result } from '../cli/present/result.js';
 import { runSettings, SEQUENCER_LOG_LEVELS } from '../cli/compose/run-settings.js';
+import { unknownVariables } from '../cli/config/variables.js';
 import type { StopCode } from '../core/events.js';
 
 export default class Run extends SeqCommand {
@@ -112,6 +113,7 @@ export default class Run extends SeqCommand {
       secrets: settings.secrets,
       colour: this.colour,
     });
+    for (const text of unknownVariables(process.env)) log.line('warn', text, { event: 'settings' });
     // A terminal that was closed asks its processes to end. Without a terminal, SIGHUP never meant an end.
     if (!process.stdout.isTTY && !process.stderr.isTTY)
       onHangup(() => log.line('info', 'SIGHUP: it goes on', { event: 'hangup' }));

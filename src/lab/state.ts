@@ -5,7 +5,6 @@ import {
   closeSync,
   fsyncSync,
   linkSync,
-  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
@@ -13,9 +12,9 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs';
-import { homedir } from 'node:os';
-import { dirname, isAbsolute, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { EXIT, SeqError } from '../core/errors.js';
+import { makeFolder, stateHome } from '../core/home.js';
 import type { LabSettings, Place } from './plan.js';
 import { startTokenOf, stateOf, type ProcessIdentity } from './process-identity.js';
 
@@ -39,8 +38,7 @@ export interface LabState {
  * specification requires.
  */
 export function labDirectory(env: NodeJS.ProcessEnv = process.env): string {
-  const named = env['XDG_STATE_HOME'] ?? '';
-  return join(isAbsolute(named) ? named : join(env['HOME'] ?? homedir(), '.local', 'state'), 'seq', 'lab');
+  return join(stateHome(env), 'seq', 'lab');
 }
 
 /** Null when there is no lab. Throws SeqError (65) when the file exists and is not a lab's state. */
@@ -90,7 +88,7 @@ export function openState(directory: string): LabState {
 }
 
 export function writeState(directory: string, state: LabState): void {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  makeFolder(directory, 0o700);
   const file = stateFile(directory);
   const temporary = `${file}.${process.pid}`;
   const handle = openSync(temporary, 'w', 0o600);
@@ -116,7 +114,7 @@ export async function withLabLock<T>(directory: string, work: () => Promise<T>):
 function takeLock(directory: string): () => void {
   // Beside the directory, not inside: `down` removes the directory.
   const lock = `${directory}.lock`;
-  mkdirSync(dirname(directory), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(directory), 0o700);
   const mine = JSON.stringify({ pid: process.pid, startToken: startTokenOf(process.pid) ?? '' });
   const temporary = `${lock}.${process.pid}`;
   for (let attempt = 0; attempt < 5; attempt++) {

@@ -2,8 +2,8 @@
 // or from what `down --keep` left. Invariant: it starts only processes that were never started. A process that was
 // started and is dead now was killed by somebody; it stays dead until `lab start`. A kept lab is like one after a power
 // cut: all of it is started, and a recovery gives it a new generation before anything is written.
-import { mkdirSync } from 'node:fs';
 import { EXIT, SeqError } from '../core/errors.js';
+import { makeFolder } from '../core/home.js';
 import { isPortTaken } from './answering.js';
 import { freePort } from './free-port.js';
 import {
@@ -77,7 +77,7 @@ async function up(options: UpOptions): Promise<UpResult> {
   if (missing) {
     // Checked before anything is written: without a Redis server there is no lab.
     findRedisServer();
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    makeFolder(directory, 0o700);
   }
   writeState(directory, state);
   const started = await startMissing(options, state, 'redis');

@@ -1,6 +1,15 @@
 // What is published works by itself: packed, installed into an empty folder, run from there.
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { environment, newHome, root } from '../support/spawn-seq.js';
@@ -17,6 +26,12 @@ const npm = (args: string[], cwd: string) =>
       npm_config_audit: 'false',
     },
   });
+
+test('package: what is built may be run by other users, as far as the umask says', () => {
+  const forOthers = 0o055 & ~process.umask();
+  for (const path of ['dist', 'dist/cli', 'dist/cli/start'])
+    expect([path, statSync(join(root, path)).mode & 0o055]).toEqual([path, forOthers]);
+});
 
 test('package: packed and installed into an empty prefix → seq and seqctl work from there', () => {
   const folder = newHome();

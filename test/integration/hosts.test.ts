@@ -1,11 +1,12 @@
 // Where a sequencer runs: who reads its log, what ends it, and what is around it. Real processes on real servers.
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { PrivateCluster } from '../../src/lab/private-cluster.js';
 import { freePorts } from '../../src/lab/free-port.js';
 import { STANDSTILL_MS } from '../support/patience.js';
 import { startSequencer, type SequencerOptions, type SequencerProcess } from '../support/sequencer-process.js';
-import { newHome } from '../support/spawn-seq.js';
+import { newHome, runSeq } from '../support/spawn-seq.js';
 
 let lab: PrivateCluster;
 const home = newHome();
@@ -68,5 +69,45 @@ describe('signals', () => {
     process.kill(one.pid, 'SIGHUP');
     await eventually(async () => expect((await statusOf(url))['role']).toBe('leader'));
     expect(await one.stop()).toBe(0);
+  });
+});
+
+describe('environment', () => {
+  test.each([
+    { HOME: '' },
+    { HOME: '.' },
+    { HOME: undefined, XDG_CONFIG_HOME: '' },
+    { HOME: '/nonexistent', XDG_CONFIG_HOME: '.' },
+    { HOME: '/nonexistent', XDG_CONFIG_HOME: '.config' },
+  ])('every command: %j → the config of the current directory is not read, its command is not run', async (env) => {
+    const cwd = newHome();
+    const ran = join(cwd, 'ran');
+    const config = JSON.stringify({
+      current: 'here',
+      contexts: { here: { nodes: [{ url: 'redis://127.0.0.1:1' }], passwordCommand: `touch ${ran}` } },
+    });
+    for (const folder of ['seq', '.config/seq']) {
+      mkdirSync(join(cwd, folder), { recursive: true });
+      writeFileSync(join(cwd, folder, 'config.yaml'), config);
+    }
+    const said = await runSeq(home, ['status', '-o', 'json'], { cwd, env: { XDG_CONFIG_HOME: undefined, ...env } });
+    expect(JSON.parse(said.stdout)).toMatchObject({ error: { code: 'NO_CLUSTER' } });
+    expect(existsSync(ran)).toBe(false);
+  });
+
+  test('run: a store below a folder that cannot be made → 78 at once, with what to do', async () => {
+    const one = start(['--store', '/proc/nowhere/store']);
+    expect(await one.ended).toBe(78);
+    expect(one.stderr()).toMatch(
+      /^STORE_UNREADABLE: the directory \/proc\/nowhere\/store of the store cannot be made/m,
+    );
+    expect(one.stderr()).not.toMatch(/move it aside/);
+  });
+
+  test('run: a variable that is nearly a setting → named in the log', async () => {
+    const one = start([], { env: { SEQ_NODES: 'redis://127.0.0.1:1', SEQ_SERVICE_HOST: '10.0.0.1' } });
+    await one.line(/^SEQ_NODES is no setting and is ignored; did you mean SEQ_NODE\?/);
+    await one.line(/^started as /);
+    expect(one.lines().filter(({ message }) => /SEQ_SERVICE/.test(String(message)))).toEqual([]);
   });
 });

@@ -78,7 +78,7 @@ describe('submit', () => {
       api.state = { role: 'follower', leader: null, ready: false };
       const server = await serve(api);
       const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
-      socket.write(`POST /v1/submit HTTP/1.1\r\nhost: x\r\n${header}\r\n\r\n`);
+      socket.write(`POST /v1/submit HTTP/1.1\r\nhost: localhost\r\n${header}\r\n\r\n`);
       const [first] = (await once(socket, 'data')) as [Buffer];
       socket.destroy();
       expect(first.toString()).toMatch(/^HTTP\/1\.1 503 /);
@@ -193,7 +193,7 @@ describe('submit', () => {
     const server = await serve(new FakeSequencer());
     const raw = await exchange(
       server.port,
-      'POST /v1/submit HTTP/1.1\r\nHost: x\r\nIdempotency-Key: a\r\nIdempotency-Key: ' +
+      'POST /v1/submit HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: a\r\nIdempotency-Key: ' +
         'b\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx',
     );
     expect(raw).toMatch(/^HTTP\/1.1 400 [\s\S]*MALFORMED/);
@@ -687,21 +687,91 @@ describe('guarding', () => {
         ]);
       }
       expect(
-        await exchange(server.port, 'GET /v1/blocks/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'),
+        await exchange(server.port, 'GET /v1/blocks/%zz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'),
       ).toMatch(/^HTTP\/1.1 400 [\s\S]*"error"/);
-      expect(await exchange(server.port, `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`)).toMatch(
-        /^HTTP\/1.1 431 [\s\S]*HEADERS_TOO_LARGE/,
-      );
-      expect(await exchange(server.port, `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`)).toMatch(
+      expect(
+        await exchange(server.port, `GET / HTTP/1.1\r\nHost: localhost\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`),
+      ).toMatch(/^HTTP\/1.1 431 [\s\S]*HEADERS_TOO_LARGE/);
+      expect(await exchange(server.port, `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`)).toMatch(
         /^HTTP\/1.1 431 /,
       );
       expect(await exchange(server.port, '\x00\x01garbage\r\n\r\n')).toMatch(/^HTTP\/1.1 400 [\s\S]*MALFORMED/);
-      expect(await exchange(server.port, 'POST /v1/submit HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n')).toMatch(
-        /^HTTP\/1.1 400 /,
-      );
+      expect(
+        await exchange(server.port, 'POST /v1/submit HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n'),
+      ).toMatch(/^HTTP\/1.1 400 /);
       expect((await get(server, '/livez')).status).toBe(200);
     },
   );
+
+  test.each([
+    ['127.0.0.1:7070', 200],
+    ['localhost', 200],
+    ['LOCALHOST:1', 200],
+    ['[::1]:7070', 200],
+    ['evil.example:7070', 403],
+    ['127.0.0.1.evil.example', 403],
+    ['10.0.0.1', 403],
+  ])('http: without a token, Host %s → %i; with a token every name is answered', async (host, status) => {
+    const raw = (path: string, more = '') =>
+      `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${more}Connection: close\r\n\r\n`;
+    const open = await serve(new FakeSequencer());
+    for (const path of ['/v1/status', '/v1/blocks/1', '/metrics', '/readyz']) {
+      const said = await exchange(open.port, raw(path));
+      if (status === 403) expect(said).toMatch(/^HTTP\/1.1 403 [\s\S]*HOST_REFUSED/);
+      else expect(said).not.toMatch(/^HTTP\/1.1 403 /);
+    }
+    const guarded = await serve(new FakeSequencer(), { token: 'secret-token' });
+    expect(await exchange(guarded.port, raw('/v1/status', 'Authorization: Bearer secret-token\r\n'))).toMatch(
+      /^HTTP\/1.1 200 /,
+    );
+  });
+
+  test('http: HEAD of a feed → its headers, and no place is held', async () => {
+    const api = new FakeSequencer();
+    const server = await serve(api, { limits: { maxFeeds: 1 } });
+    const head = await fetch(`${server.url}/v1/blocks?from=1`, { method: 'HEAD' });
+    expect([head.status, head.headers.get('content-type')]).toEqual([200, 'application/x-ndjson']);
+    expect((await fetch(`${server.url}/v1/blocks?from=x`, { method: 'HEAD' })).status).toBe(400);
+    expect(/^seq_feeds (\d+)$/m.exec((await get(server, '/metrics')).text)?.[1]).toBe('0');
+  });
+
+  test('http: a connection that says nothing → 408, then closed from our side, though the caller keeps its end open', async () => {
+    const server = await serve(new FakeSequencer(), { bounds: { requestMs: 300 } });
+    const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
+    let said = '';
+    socket.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    socket.on('error', () => undefined);
+    socket.write('GET /livez HTTP/1.1\r\nHost: local');
+    await until(() => said.includes('408'), 'the answer');
+    // Once our side is gone the kernel answers what the caller still writes with a reset.
+    const gone = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    const writing = setInterval(() => socket.write('x'), 20);
+    await gone;
+    clearInterval(writing);
+  });
+
+  test('http: more silent connections than places → the longest idle one goes, and /livez answers', async () => {
+    const api = new FakeSequencer();
+    const server = await serve(api, { bounds: { connections: 4 } });
+    const busy = await fetch(`${server.url}/v1/blocks?from=1`);
+    const silent = [];
+    let closed = 0;
+    for (let at = 0; at < 12; at += 1) {
+      const socket = connect(server.port, '127.0.0.1');
+      socket.on('error', () => undefined);
+      socket.once('close', () => (closed += 1));
+      await once(socket, 'connect');
+      silent.push(socket);
+    }
+    expect(await exchange(server.port, 'GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')).toMatch(
+      /^HTTP\/1.1 200 /,
+    );
+    // The feed holds one place of four, the health check took one.
+    await until(() => closed >= 9, 'the idle ones to go');
+    api.push(Buffer.from('a'));
+    expect((await busy.body!.getReader().read()).done).toBe(false);
+    for (const socket of silent) socket.destroy();
+  });
 
   test('http: a body that never ends → cut at the limit, nothing submitted', async () => {
     const api = new FakeSequencer();
@@ -709,7 +779,7 @@ describe('guarding', () => {
     const endless = await exchange(
       server.port,
       (
-        `POST /v1/submit HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: ` +
+        `POST /v1/submit HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: ` +
         `chunked\r\n\r\n${'1000\r\n'.padEnd(0x1000 + 6, 'x')}\r\n`
       ).repeat(1) + `${'1000\r\n'.padEnd(0x1000 + 6, 'x')}\r\n`,
       3000,
@@ -717,7 +787,7 @@ describe('guarding', () => {
     expect(endless).toMatch(/^HTTP\/1.1 413 /);
     const slow = await exchange(
       server.port,
-      'POST /v1/submit HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc',
+      'POST /v1/submit HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc',
       5000,
     );
     expect(slow).toMatch(/^(HTTP\/1.1 408 [\s\S]*|)$/);

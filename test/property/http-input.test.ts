@@ -355,7 +355,7 @@ describe('fuzz: the HTTP server', () => {
         .map(([method, where, asked, version, headers, body]) =>
           Buffer.from(
             `${method} ${where}${asked} ${version}\r\nhost: ` +
-              `x\r\n${headers.map((one) => `${one}\r\n`).join('')}\r\n${body}`,
+              `localhost\r\n${headers.map((one) => `${one}\r\n`).join('')}\r\n${body}`,
           ),
         );
       await fc.assert(

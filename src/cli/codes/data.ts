@@ -167,6 +167,11 @@ export const DATA = {
     causes: ['a page in a browser'],
     todo: ['run with --http-token-file and send the token'],
   },
+  HOST_REFUSED: {
+    meaning: 'Without a token, the port answers under the names of loopback only.',
+    causes: ['a web page that gave its name the address 127.0.0.1', 'a proxy that passes its own host name on'],
+    todo: ['name 127.0.0.1 or localhost in the request', 'run with --http-token-file and send the token'],
+  },
   BAD_REQUEST: {
     meaning: 'The request does not follow HTTP or this API.',
     causes: ['a wrong header or path'],

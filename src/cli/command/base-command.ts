@@ -25,6 +25,7 @@ import type { Surroundings } from '../cluster/settings.js';
 import type { FuelCluster } from '../compose/fuel-nodes.js';
 import type { Cluster } from '../compose/open-cluster.js';
 import { asChoice, asDuration, setting, type Setting } from '../config/settings.js';
+import { unknownVariables } from '../config/variables.js';
 import type { Meta, Result } from '../present/result.js';
 import { prose, whole } from '../present/text.js';
 import { StreamProgress } from '../stream/progress.js';
@@ -218,6 +219,7 @@ export abstract class SeqCommand extends Command {
         throw (await import('../compose/fuel-nodes.js')).refuseDialect(this.id ?? '', this.ctor.flags ?? {});
       // A missing context or an unreadable setting ends the command before it does anything.
       await this.surroundings();
+      for (const text of unknownVariables(process.env)) this.warning(text);
       await this.format();
       void this.colour;
       const timeoutMs = await this.timeoutMs();

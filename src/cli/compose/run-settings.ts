@@ -1,10 +1,11 @@
 // All settings of `seq run`, checked before anything is opened: flags, SEQ_*, context and config file, in that order.
 import type { ErrorCode } from '../../core/error-codes.js';
 import { readFileSync } from 'node:fs';
-import { homedir, hostname } from 'node:os';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { checkTiming, DEFAULT_LIMITS, DEFAULT_TIMING, type Limits, type Timing } from '../../core/config.js';
 import { EXIT, SeqError } from '../../core/errors.js';
+import { stateHome } from '../../core/home.js';
 import { targetOf } from '../../core/http-call.js';
 import type { LogLevel } from '../../core/log/log.js';
 import { checkListen, parseListen, readCaFile, readTokenFile, type Listen } from '../../core/serve/listen.js';
@@ -163,10 +164,6 @@ function pem(path: string, flag: string): Buffer {
   } catch (error) {
     throw bad('UNREADABLE_FILE', `${flag}: ${path} cannot be read`, (error as Error).message);
   }
-}
-
-function stateHome(env: NodeJS.ProcessEnv): string {
-  return env['XDG_STATE_HOME'] || join(homedir(), '.local', 'state');
 }
 
 function bad(code: ErrorCode, message: string, why: string): SeqError {

@@ -2,10 +2,10 @@
 // used unless SEQ_CONFIG names it. The file is written whole: to a temporary file (mode 0600), synced, then renamed. A
 // lock file keeps two writers apart. The file refers to secrets and never stores them.
 import { randomBytes } from 'node:crypto';
-import { chmod, link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
-import { homedir } from 'node:os';
+import { chmod, link, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { EXIT, SeqError } from '../../core/errors.js';
+import { configHome, makeFolder } from '../../core/home.js';
 import { badConfig } from './config-errors.js';
 import type { ConfigFile } from './config-types.js';
 
@@ -14,16 +14,7 @@ const LOCK_WAIT_MS = 10_000;
 
 export function configPath(env: NodeJS.ProcessEnv = process.env): string {
   if (env['SEQ_CONFIG']) return env['SEQ_CONFIG'];
-  const home = env['XDG_CONFIG_HOME'] || join(env['HOME'] || safeHome(), '.config');
-  return join(home, 'seq', 'config.yaml');
-}
-
-function safeHome(): string {
-  try {
-    return homedir();
-  } catch {
-    return '/nonexistent';
-  }
+  return join(configHome(env), 'seq', 'config.yaml');
 }
 
 /**
@@ -149,7 +140,7 @@ async function removeAbandoned(lock: string, seen: string): Promise<void> {
 /** Reads, changes and writes the file as one step. `change` returns the new content. Comments in the file are lost. */
 export async function updateConfig(path: string, change: (config: ConfigFile) => ConfigFile): Promise<ConfigFile> {
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(path), 0o700);
   } catch (error) {
     throw badConfig(path, `its folder cannot be made (${(error as NodeJS.ErrnoException).code})`, [
       'set XDG_CONFIG_HOME or SEQ_CONFIG to a place that can be written',

@@ -1,8 +1,7 @@
 // What does `seq submit` read, under which keys, and from which position? Decided once the cluster is known, because a
 // run on one cluster says nothing about another. Keeps the state file that --resume continues from.
-import { isAbsolute, join } from 'node:path';
-import { homedir } from 'node:os';
 import { keyProblem } from '../../core/chain/items.js';
+import { stateHome } from '../../core/home.js';
 import type { RemoteStatus } from '../../core/nodes/sequencer-client.js';
 import { NOTHING_DONE, inputChanged, type Checkpoint, type SubmitPlan } from '../../core/submit/submit.js';
 import {
@@ -119,10 +118,4 @@ async function checkBegun(source: SourceIdentity, begun: ResumeState, signal: Ab
   if (source.size !== null && source.size < size) throw inputChanged(size, `it is shorter now: ${source.size} bytes`);
   if ((await keyPrefixOf({ ...source, size }, signal)) !== begun.keyPrefix)
     throw inputChanged(size, 'their SHA-256 differs');
-}
-
-/** $XDG_STATE_HOME, by default ~/.local/state. A relative path is ignored, as the XDG specification requires. */
-function stateHome(env: NodeJS.ProcessEnv): string {
-  const named = env['XDG_STATE_HOME'] ?? '';
-  return isAbsolute(named) ? named : join(env['HOME'] || homedir(), '.local', 'state');
 }

@@ -20,6 +20,11 @@ export interface ReadRouteOptions {
   closing: AbortSignal;
 }
 
+interface FeedQuery {
+  from?: string;
+  to?: string;
+}
+
 /** Digits only (`1e3` and `0x10` are not heights), from 1, within 2^53−1. */
 function heightOf(text: unknown, name: string): number {
   const height = typeof text === 'string' && /^\d{1,16}$/.test(text) ? Number(text) : NaN;
@@ -51,10 +56,21 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
     });
   });
 
-  app.get<{ Querystring: { from?: string; to?: string } }>('/v1/blocks', async (request, reply) => {
-    const from = heightOf(request.query.from, 'from');
-    const to = request.query.to === undefined ? undefined : heightOf(request.query.to, 'to');
-    if (to !== undefined && to < from) throw malformed('to is below from', 'a feed goes upwards');
+  /** Throws what is wrong with the heights that a feed is asked for. */
+  const rangeOf = ({ from: first, to: last }: FeedQuery): { from: number; to?: number } => {
+    const from = heightOf(first, 'from');
+    if (last === undefined) return { from };
+    const to = heightOf(last, 'to');
+    if (to < from) throw malformed('to is below from', 'a feed goes upwards');
+    return { from, to };
+  };
+  // A feed's place is for somebody who reads. HEAD reads nothing, so it gets the headers alone.
+  app.head<{ Querystring: FeedQuery }>('/v1/blocks', async (request, reply) => {
+    rangeOf(request.query);
+    return reply.type('application/x-ndjson').header('cache-control', 'no-store').send();
+  });
+  app.get<{ Querystring: FeedQuery }>('/v1/blocks', { exposeHeadRoute: false }, async (request, reply) => {
+    const { from, to } = rangeOf(request.query);
     if (options.closing.aborted) throw unavailable('STOPPING', 'this sequencer is stopping', 'ask another one');
     if (feeds >= limits.maxFeeds)
       throw unavailable(

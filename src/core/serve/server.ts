@@ -7,9 +7,10 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { ErrorCode } from '../error-codes.js';
 import type { SeqEvent } from '../events.js';
 import type { SequencerApi } from '../ports.js';
+import { limitConnections } from './connections.js';
 import { envelope, failureFrom, HttpError, retryAfter } from './envelope.js';
 import { httpLimits, type HttpLimits } from './limits.js';
-import { checkListen, listenError, type Listen } from './listen.js';
+import { checkListen, isLoopback, listenError, type Listen } from './listen.js';
 import { Metrics } from './metrics.js';
 import { readRoutes } from './read-routes.js';
 import { submitRoute } from './submit-route.js';
@@ -43,6 +44,8 @@ interface Bounds {
   loopAgeLimitMs: number;
   /** Time that close() gives requests under way. */
   closeMs: number;
+  /** Connections at once. Beyond it, the one that has been idle longest is closed. */
+  connections: number;
 }
 
 const DEFAULT_BOUNDS: Bounds = {
@@ -54,7 +57,11 @@ const DEFAULT_BOUNDS: Bounds = {
   stallMs: 120_000,
   loopAgeLimitMs: 10_000,
   closeMs: 2000,
+  connections: 1024,
 };
+
+/** How long the last answer on a connection has to reach its caller. */
+const LINGER_MS = 1000;
 
 export interface HttpServer {
   /** `http://127.0.0.1:7070`, with the actual port. */
@@ -122,7 +129,8 @@ function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance 
     logger: false as const,
     forceCloseConnections: 'idle' as const,
     requestTimeout: bounds.requestMs,
-    keepAliveTimeout: 15_000,
+    // Longer than the 60 s of common balancers: the side that waits for answers must not be the one that closes.
+    keepAliveTimeout: 75_000,
     routerOptions: { maxParamLength: 64 },
     frameworkErrors: (error: Error, _request: unknown, reply: unknown) => {
       sendFailure(reply as FastifyReply, error);
@@ -149,6 +157,8 @@ function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance 
         `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ` +
           `${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
       );
+      // Without this the caller keeps the half-closed connection as long as it likes.
+      setTimeout(() => socket.destroy(), LINGER_MS).unref();
     },
   };
   const http = {
@@ -159,12 +169,16 @@ function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance 
   const app = (options.tls
     ? Fastify({ ...shared, https: { ...http, cert: options.tls.cert, key: options.tls.key } })
     : Fastify({ ...shared, http })) as unknown as FastifyInstance;
-  app.server.maxConnections = 1024;
+  limitConnections(app.server, bounds.connections, options.tls !== undefined);
   // Bodies stay streams: routes read them within their own bounds. An item is bytes, whatever its Content-Type says.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
   if (options.token !== undefined) app.addHook('onRequest', authorize(options.token));
-  else app.addHook('onRequest', refuseBrowsers);
+  else {
+    app.addHook('onRequest', refuseBrowsers);
+    // A certificate is proof of the name already.
+    if (!options.tls) app.addHook('onRequest', refuseOtherNames);
+  }
   app.setErrorHandler((error, _request, reply) => {
     sendFailure(reply, error);
   });
@@ -241,6 +255,32 @@ async function refuseBrowsers(request: FastifyRequest): Promise<void> {
     message: 'requests from web pages are not taken',
     why: 'without a token any page open on this machine could submit items',
     next: ['run with --http-token-file and send the token'],
+    retryable: false,
+  });
+}
+
+/**
+ * Without a token the port is open to this machine alone. A web page can give its own name this machine's address, and
+ * then read what the port answers. So only the names of loopback are answered.
+ */
+async function refuseOtherNames(request: FastifyRequest): Promise<void> {
+  const { host } = request.headers;
+  if (
+    host === undefined ||
+    isLoopback(
+      host
+        .replace(/:\d*$/, '')
+        .replace(/^\[(.*)\]$/, '$1')
+        .toLowerCase(),
+    )
+  )
+    return;
+  throw new HttpError({
+    status: 403,
+    code: 'HOST_REFUSED',
+    message: `this port does not answer for the host name ${JSON.stringify(host.slice(0, 100))}`,
+    why: 'without a token it is for this machine alone, under the names localhost, 127.0.0.1 and [::1]',
+    next: ['name 127.0.0.1 in the request', 'or run with --http-token-file and send the token'],
     retryable: false,
   });
 }

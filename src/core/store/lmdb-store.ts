@@ -2,10 +2,10 @@
 // are appended in order, each with its header, its items' receipts and the head in one transaction, and `append`
 // resolves only once that transaction is synced. Appends made while a sync runs share the next one. Readers here see
 // appended blocks at once.
-import { mkdirSync } from 'node:fs';
 import { blockHash, genesisHash } from '../chain/block.js';
 import { keyNamesOf, keysOf } from '../chain/items.js';
 import { invariant } from '../errors.js';
+import { makeFolder } from '../home.js';
 import type { ChainStore, CommittedBlock } from '../ports.js';
 import type { Height } from '../protocol/types.js';
 import {
@@ -28,7 +28,7 @@ import {
   type StoredHeader,
   type StoredReceipt,
 } from './records.js';
-import { closed, readFailed, unreadable, writeFailed } from './store-errors.js';
+import { cannotBeMade, closed, readFailed, unreadable, writeFailed } from './store-errors.js';
 import { RetainedFloor } from './retained-floor.js';
 import { takeWriterLock } from './writer-lock.js';
 
@@ -63,9 +63,9 @@ const PRUNE_BLOCKS = 10_000;
 export async function openStore(options: StoreOptions): Promise<LmdbStore> {
   const { dir, cluster, lane, generation = 0 } = options;
   try {
-    mkdirSync(dir, { recursive: true });
+    makeFolder(dir);
   } catch (error) {
-    throw unreadable(dir, `the directory cannot be made: ${(error as Error).message}`, error);
+    throw cannotBeMade(dir, error);
   }
   const unlock = takeWriterLock(dir);
   let file: ChainFile | undefined;

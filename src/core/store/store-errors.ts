@@ -16,6 +16,18 @@ export function unreadable(dir: string, why: string, cause?: unknown): SeqError 
   });
 }
 
+export function cannotBeMade(dir: string, cause: unknown): SeqError {
+  return new SeqError({
+    code: 'STORE_UNREADABLE',
+    exit: EXIT.config,
+    message: `the directory ${dir} of the store cannot be made`,
+    why: cause instanceof Error ? cause.message : String(cause),
+    changed: 'nothing',
+    cause,
+    next: [`mkdir -p ${dir}`, 'point --store to a directory that this user may write to'],
+  });
+}
+
 /** Turns an error of LMDB during a read into a SeqError for an operator. A SeqError is passed on unchanged. */
 export function readFailed(dir: string, error: unknown): SeqError {
   return error instanceof SeqError

@@ -6,10 +6,11 @@
 // checked against the bytes themselves. So a file that has grown is continued where the earlier run ended.
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, open, readFile, stat } from 'node:fs/promises';
+import { open, readFile, stat } from 'node:fs/promises';
 import { renameSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { EXIT, SeqError } from '../errors.js';
+import { makeFolder } from '../home.js';
 import type { Checkpoint } from './submit.js';
 
 export interface SourceIdentity {
@@ -112,7 +113,7 @@ export async function readState(path: string): Promise<ResumeState | undefined> 
 }
 
 export async function prepareState(path: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(path), 0o700);
 }
 
 /**
