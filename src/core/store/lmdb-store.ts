@@ -28,7 +28,7 @@ import {
   type StoredHeader,
   type StoredReceipt,
 } from './records.js';
-import { cannotBeMade, closed, readFailed, unreadable, writeFailed } from './store-errors.js';
+import { cannotBeMade, closed, readFailed, writeFailed } from './store-errors.js';
 import { RetainedFloor } from './retained-floor.js';
 import { takeWriterLock } from './writer-lock.js';
 
