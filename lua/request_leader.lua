@@ -43,7 +43,7 @@ local function must(...)
 end
 -- end common
 
-local KINDS = { stepdown = true, repair = true, admit = true, rebase = true, replace = true }
+local KINDS = { stepdown = true, repair = true, admit = true, rebase = true, replace = true, resize = true, set = true }
 local PLAN_BYTES = 65536
 
 local ttl = whole(ttl_ms)

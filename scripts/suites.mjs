@@ -43,6 +43,7 @@ export const LONG = {
   'test/integration/memory-quorum.test.ts': COMBINATIONS,
   'test/integration/node-change.test.ts': LEASES,
   'test/integration/node-replace.test.ts': LEASES,
+  'test/integration/resize.test.ts': LEASES,
   'test/integration/ops-check-wait.test.ts': LEASES,
   'test/integration/ops-matrix.test.ts': COMBINATIONS,
   'test/integration/recover.test.ts': LEASES,

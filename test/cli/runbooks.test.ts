@@ -98,6 +98,7 @@ async function portsOf(): Promise<{ nodes: RedisNode[]; cluster: string; close()
   };
 }
 let newServer: RedisServer | undefined;
+let spareServer: RedisServer | undefined;
 /** What stands in a page for an address. */
 const addresses = new Map<string, string>();
 const located = (line: string) => [...addresses].reduce((text, [name, url]) => text.replaceAll(name, url), line);
@@ -201,6 +202,12 @@ const STATES: Record<string, () => Promise<unknown>> = {
   'A node was wiped, or restored from an old dump': () => done('lab wipe r3'),
   'A node is out of memory': () => onNode('r3', (redis) => redis.config('SET', 'maxmemory', '1mb')),
   'A clock was wrong': () => clockOf({ clockOffMs: '-90000000' }, 120_000),
+  'Grow and shrink a cluster': async () => {
+    spareServer = await startRedis();
+    for (const name of ['r1', 'r2', 'r3'])
+      addresses.set(`redis://${name.toUpperCase()}:PORT`, (await rows()).get(name)?.url ?? '');
+    addresses.set('redis://R4:PORT', spareServer.url);
+  },
   // The last page: what starts the lab's sequencers knows the old address.
   'Moving a node': async () => {
     newServer = await startRedis();
@@ -269,6 +276,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await seq('lab down');
   await newServer?.stop();
+  await spareServer?.stop();
 }, 300_000);
 
 /**
@@ -279,6 +287,7 @@ const ONLY_LONG = [
   'A slow or hanging node',
   'A conflict',
   'Moving a node',
+  'Grow and shrink a cluster',
   'A quorum lost its memory',
   'A wrong epoch',
   'A pending block',

@@ -243,6 +243,15 @@ describe.each(KINDS)('contract on %s', (kind) => {
     expect(await view()).toMatchObject({ config: removed });
   });
 
+  test.each(['resize', 'set'] as const)('request: %s is left and shown', async (kind) => {
+    const asked = { id: 'q1', kind, to: '', plan: '{}', by: 'ops', reason: '', epoch: 1 };
+    await play([
+      [promote(A, 0), 'accepted {"epoch":1}'],
+      [{ script: 'request_leader', request: asked, ttlMs: TTL }, 'accepted'],
+    ]);
+    expect((await view()).request).toEqual(asked);
+  });
+
   test('promotion: hold and handover stop it, and not a renewed term', async () => {
     await play([
       [{ script: 'set_hold', by: 'ops', reason: 'maintenance', ttlMs: TTL }, 'accepted'],

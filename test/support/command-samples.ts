@@ -60,6 +60,8 @@ export const SAMPLES: [id: string, sample: Sample][] = [
   ['stepdown', { args: [...LAB, '--yes', '--timeout', '30s'] }],
   ['cluster:init', { args: LAB, exit: 76 }],
   ['cluster:recover', { args: [...LAB, '--dry-run'] }],
+  ['cluster:resize', { args: [], elsewhere: 'test/integration/resize.test.ts' }],
+  ['cluster:set', { args: [], elsewhere: 'test/integration/resize.test.ts' }],
   ['node:replace', { args: [], elsewhere: 'test/integration/node-replace.test.ts' }],
   ['node:admit', { args: [...LAB, '--on', 'r1', '--timeout', '30s'] }],
   ['stream:export', { args: [...LAB, '--file', 'new.bundle'] }],

@@ -39,11 +39,12 @@ export function urlOfPlan(text: string): string | null {
 /** The change of a `resize` or `set` request. null when the request does not say. */
 export function changeOfRequest({ kind, to, plan }: LeaderRequest): MembersChange | null {
   try {
-    const told = JSON.parse(plan) as { remove?: unknown; settings?: Record<string, unknown> };
+    const told = JSON.parse(plan) as { remove?: unknown; margin?: unknown; settings?: Record<string, unknown> };
+    const margin = typeof told.margin === 'number' && told.margin > 0 ? told.margin : 0;
     if (kind === 'set') return told.settings ? { kind: 'set', settings: settingsIn(told.settings) } : null;
-    if (told.remove === true) return { kind: 'remove', id: to };
+    if (told.remove === true) return { kind: 'remove', id: to, margin };
     const url = urlOfPlan(plan);
-    return url === null || !/^[^\s=@|]{1,255}$/.test(to) ? null : { kind: 'add', id: to, url };
+    return url === null || !/^[^\s=@|]{1,255}$/.test(to) ? null : { kind: 'add', id: to, url, margin };
   } catch {
     return null;
   }

@@ -207,10 +207,13 @@ export function withoutMember(configuration: Configuration, id: string, by: Epoc
   };
 }
 
-/** One change of the members or of the agreed settings. */
+/**
+ * One change of the members or of the agreed settings. `margin`: so many nodes more than a quorum must answer afterwards,
+ * because that is what the operator confirmed.
+ */
 export type MembersChange =
-  | { kind: 'add'; id: string; url: string }
-  | { kind: 'remove'; id: string }
+  | { kind: 'add'; id: string; url: string; margin: number }
+  | { kind: 'remove'; id: string; margin: number }
   | { kind: 'set'; settings: Readonly<Partial<Omit<AgreedSettings, 'other'>>> };
 
 /** The configuration after this change. `memory`: what counts for an added member. */

@@ -53,7 +53,13 @@ export function whyNoChange(state: TermState, change: MembersChange): string {
   const rest = withoutMember(configuration, change.id, configuration.version);
   const left = answering(state, rest);
   if (rest.members.length === 0) return 'it is the last member';
-  return left < quorumFor(rest) ? `without ${change.id} only ${left} of the ${quorumFor(rest)} nodes needed count` : '';
+  const needed = quorumFor(rest) + change.margin;
+  const how = change.margin === 0 ? 'needed' : `needed, by the margin of ${change.margin} that was confirmed,`;
+  return left < needed ? `without ${change.id} only ${left} of the ${needed} nodes ${how} count` : '';
+}
+
+function marginOf(change: MembersChange): number {
+  return change.kind === 'set' ? 0 : change.margin;
 }
 
 /** Whether this term carries out this change. */
@@ -79,7 +85,8 @@ export function noteChange(context: StepContext): boolean {
   }
   const next = withChange(configuration, change.change, candidate?.incarnation ?? '', version);
   if (!isNextTo(configuration, next)) return false;
-  if ([configuration, next].some((one) => answering(state, one) < quorumFor(one))) return false;
+  if (answering(state, configuration) < quorumFor(configuration)) return false;
+  if (answering(state, next) < quorumFor(next) + marginOf(change.change)) return false;
   state.change = { ...change, next, by: now + 2 * state.settings.nodeTimeoutMs };
   state.configurationFrom = state.nextId;
   state.gateUntil = Infinity;

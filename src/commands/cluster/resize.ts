@@ -1,0 +1,101 @@
+import { Flags } from '@oclif/core';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { openNode, type Cluster } from '../../cli/compose/open-cluster.js';
+import { targetFlags } from '../../cli/compose/target.js';
+import { asDuration } from '../../cli/config/settings.js';
+import { changeEffect, changeText, membersResult } from '../../cli/present/members.js';
+import type { Result } from '../../cli/present/result.js';
+import { commandLine, confirmChange } from '../../cli/support/confirm.js';
+import { expectationOf } from '../../cli/support/expectation.js';
+import { usageError } from '../../cli/support/failure.js';
+import { ACT_FLAGS } from '../../cli/support/flags.js';
+import { parseNodeFlag } from '../../cli/support/node-url.js';
+import { operatorOf } from '../../cli/support/operator.js';
+import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
+import { changeMembers, type WantedChange } from '../../core/operate/change-members.js';
+
+export default class ClusterResize extends SeqCommand {
+  static override summary = 'Add one node to the cluster, or remove one, while it runs';
+  static override description = [
+    'A new server is filled and admitted first, and counts for nothing meanwhile. Then a quorum of the present ' +
+      'members and a quorum of the next members note the change, between two blocks. Sequencers that run follow by ' +
+      'themselves. A removed server is retired.',
+    'One node at a time; refused when it would leave fewer than a quorum. A change that was broken off goes on with ' +
+      'the same command. User, password and certificates of a new server are those of the others. Each lane is ' +
+      'changed by itself.',
+  ].join('\n');
+  static override examples = [
+    '<%= config.bin %> cluster resize --add r4=redis://10.0.0.4:6379 --dry-run',
+    '<%= config.bin %> cluster resize --remove r4 --yes --reason "back to three"',
+  ];
+  static override ownsTimeout = true;
+  static override flags = {
+    ...ACT_FLAGS,
+    add: Flags.string({ helpValue: 'ID=URL', description: 'empty server that becomes a node', exclusive: ['remove'] }),
+    remove: Flags.string({ helpValue: 'ID', description: 'node that is to count no more' }),
+  };
+  protected readonly kind = 'cluster.resize';
+
+  protected async perform(): Promise<Result> {
+    const { flags } = await this.parse(ClusterResize);
+    const timeoutMs = (await this.setting('timeout', asDuration, 60_000)).value;
+    const cluster = await this.cluster();
+    const target = targetFlags(cluster.settings, cluster.nodes);
+    const wanted = await this.wanted(flags.add, flags.remove, cluster);
+    const command = commandLine(this.id ?? '', this.argv);
+    const done = await changeMembers({
+      nodes: cluster.nodes,
+      wanted,
+      limitMs: Math.max(cluster.nodeTimeoutMs, 300),
+      timeoutMs,
+      clock: systemClock,
+      random: systemRandom,
+      signal: this.signal,
+      expectedCluster: cluster.identity.cluster,
+      target,
+      reason: flags.reason ?? '',
+      operator: operatorOf(this.id ?? '', this.argv),
+      dryRun: Boolean(flags['dry-run']),
+      expect: expectationOf(flags),
+      changing: (state, nodes) => this.changing(state, nodes),
+      step: (doing) => this.step(doing),
+      confirm: (plan) =>
+        confirmChange(
+          { level: 'disruptive', what: changeText(plan.change), effect: changeEffect(plan) },
+          {
+            yes: Boolean(flags.yes),
+            confirm: flags.confirm,
+            mayAsk: this.mayAsk,
+            command,
+            signal: this.signal,
+            say: (text) => this.note(text),
+          },
+        ),
+    });
+    const after = new Set(done.plan.after.members);
+    const added = wanted.kind === 'add' && !cluster.nodes.some(({ id }) => id === wanted.server.id);
+    const nodes = [...cluster.nodes, ...(added ? [wanted.server] : [])].filter(({ id }) => after.has(id));
+    const around = { command, context: cluster.settings.context, nodes, target: targetFlags(cluster.settings, nodes) };
+    return { ...membersResult(done, around), meta: { nodesAnswered: cluster.nodes.length } };
+  }
+
+  private async wanted(add: string | undefined, remove: string | undefined, cluster: Cluster): Promise<WantedChange> {
+    const known = [...cluster.nodes, ...cluster.strangers.map(({ port }) => port)];
+    if (remove !== undefined)
+      return { kind: 'remove', id: remove, server: known.find(({ id }) => id === remove) ?? null };
+    const { id, url } = add === undefined ? { id: null, url: '' } : parseNodeFlag(add);
+    if (id === null || id === undefined)
+      throw usageError('--add ID=URL names the server that becomes a node, or --remove ID the node that leaves', [
+        'seq cluster resize --add ID=URL --dry-run',
+        'seq cluster resize --remove ID --dry-run',
+      ]);
+    const { identity, addresses } = cluster;
+    const { sentinel, ...address } = addresses[0]!;
+    const server = await openNode(
+      { ...address, id, url, ...(sentinel && url.startsWith('sentinel:') ? { sentinel } : {}) },
+      identity,
+    );
+    this.onClose(() => server.close());
+    return { kind: 'add', server };
+  }
+}

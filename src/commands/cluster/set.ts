@@ -1,0 +1,80 @@
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { agreedGiven } from '../../cli/compose/agreed-settings.js';
+import { targetFlags } from '../../cli/compose/target.js';
+import { asDuration, setting } from '../../cli/config/settings.js';
+import { changeEffect, changeText, membersResult } from '../../cli/present/members.js';
+import type { Result } from '../../cli/present/result.js';
+import { commandLine, confirmChange } from '../../cli/support/confirm.js';
+import { expectationOf } from '../../cli/support/expectation.js';
+import { usageError } from '../../cli/support/failure.js';
+import { ACT_FLAGS, durationFlag, positiveFlag, sizeFlag } from '../../cli/support/flags.js';
+import { operatorOf } from '../../cli/support/operator.js';
+import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
+import { changeMembers } from '../../core/operate/change-members.js';
+
+export default class ClusterSet extends SeqCommand {
+  static override summary = 'Change the settings that all sequencers share: de-duplication and the largest block';
+  static override description = [
+    'A quorum of the nodes notes the new values, between two blocks. A sequencer takes them when it starts. So start ' +
+      'every sequencer again afterwards, one after the other.',
+    'A shorter window, or fewer keys, means that an item that is sent again later than that is sequenced twice. A ' +
+      'smaller largest block must still hold the largest item that clients send.',
+  ].join('\n');
+  static override examples = ['<%= config.bin %> cluster set --dedup-window 48h --yes'];
+  static override ownsTimeout = true;
+  static override flags = {
+    ...ACT_FLAGS,
+    'dedup-window': durationFlag({ description: 'how long a key is remembered' }),
+    'dedup-items': positiveFlag({ description: 'keys remembered at most' }),
+    'max-block-bytes': sizeFlag({ description: 'largest payload of a block (1KiB to 16MiB)' }),
+  };
+  protected readonly kind = 'cluster.set';
+
+  protected async perform(): Promise<Result> {
+    const { flags } = await this.parse(ClusterSet);
+    const timeoutMs = (await this.setting('timeout', asDuration, 60_000)).value;
+    const around = await this.surroundings();
+    const given = agreedGiven((flag, parse, fallback) => setting(around.sources, flag, parse, fallback));
+    const settings = {
+      ...(flags['dedup-window'] === undefined ? {} : { dedupMs: given.keepMs.value }),
+      ...(flags['dedup-items'] === undefined ? {} : { dedupItems: given.keepItems.value }),
+      ...(flags['max-block-bytes'] === undefined ? {} : { maxBlockBytes: given.maxBlockBytes.value }),
+    };
+    if (Object.keys(settings).length === 0)
+      throw usageError('no setting is given', ['seq cluster set --dedup-window 48h --dry-run']);
+    const cluster = await this.cluster();
+    const target = targetFlags(cluster.settings, cluster.nodes);
+    const command = commandLine(this.id ?? '', this.argv);
+    const done = await changeMembers({
+      nodes: cluster.nodes,
+      wanted: { kind: 'set', settings },
+      limitMs: Math.max(cluster.nodeTimeoutMs, 300),
+      timeoutMs,
+      clock: systemClock,
+      random: systemRandom,
+      signal: this.signal,
+      expectedCluster: cluster.identity.cluster,
+      target,
+      reason: flags.reason ?? '',
+      operator: operatorOf(this.id ?? '', this.argv),
+      dryRun: Boolean(flags['dry-run']),
+      expect: expectationOf(flags),
+      changing: (state, nodes) => this.changing(state, nodes),
+      step: (doing) => this.step(doing),
+      confirm: (plan) =>
+        confirmChange(
+          { level: 'disruptive', what: changeText(plan.change), effect: changeEffect(plan) },
+          {
+            yes: Boolean(flags.yes),
+            confirm: flags.confirm,
+            mayAsk: this.mayAsk,
+            command,
+            signal: this.signal,
+            say: (text) => this.note(text),
+          },
+        ),
+    });
+    const result = membersResult(done, { command, context: cluster.settings.context, nodes: cluster.nodes, target });
+    return { ...result, meta: { nodesAnswered: cluster.nodes.length } };
+  }
+}
