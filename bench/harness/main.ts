@@ -21,6 +21,7 @@ const ORDER = [
   'failover',
   'half-alive',
   'readmission',
+  'resize',
   'data',
   'repair',
   'startup',

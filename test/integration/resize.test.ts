@@ -87,7 +87,10 @@ describe('seq cluster resize', () => {
       withSpares(1, async ([r4]) => {
         const client = new Traffic(lab, 'ann');
         for (const [args, after] of [
-          [['--add', `r4=${r4!.url}`], [...THREE, 'r4']],
+          [
+            ['--add', `r4=${r4!.url}`],
+            [...THREE, 'r4'],
+          ],
           [['--remove', 'r4'], THREE],
         ] as const) {
           const leader = await lab.waitForLeader();
