@@ -1,7 +1,7 @@
 import { SeqCommand } from '../cli/command/base-command.js';
 import { secretsOf } from '../cli/support/operator.js';
 import { READ_FLAGS, positiveFlag } from '../cli/support/flags.js';
-import { historyResult } from '../cli/present/history.js';
+import { historyResult } from '../cli/present/cluster/history.js';
 import type { Result } from '../cli/present/result.js';
 import { targetFlags } from '../cli/compose/target.js';
 import { readHistory } from '../core/report/history.js';

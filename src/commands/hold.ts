@@ -5,7 +5,7 @@ import { usageError } from '../cli/support/failure.js';
 import { ACT_FLAGS, durationFlag } from '../cli/support/flags.js';
 import { operatorOf } from '../cli/support/operator.js';
 import { expectationOf } from '../cli/support/expectation.js';
-import { holdResult } from '../cli/present/hold.js';
+import { holdResult } from '../cli/present/cluster/hold.js';
 import type { Result } from '../cli/present/result.js';
 import { targetFlags } from '../cli/compose/target.js';
 import { holdPromotion } from '../core/operate/hold.js';

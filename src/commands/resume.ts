@@ -3,7 +3,7 @@ import { commandLine } from '../cli/support/confirm.js';
 import { ACT_FLAGS } from '../cli/support/flags.js';
 import { operatorOf } from '../cli/support/operator.js';
 import { expectationOf } from '../cli/support/expectation.js';
-import { resumeResult } from '../cli/present/hold.js';
+import { resumeResult } from '../cli/present/cluster/hold.js';
 import type { Result } from '../cli/present/result.js';
 import { targetFlags } from '../cli/compose/target.js';
 import { resumePromotion } from '../core/operate/hold.js';

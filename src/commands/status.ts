@@ -1,7 +1,7 @@
 import { SeqCommand } from '../cli/command/base-command.js';
 import type { FuelCluster } from '../cli/compose/fuel-nodes.js';
 import { FUEL_FLAGS, READ_FLAGS } from '../cli/support/flags.js';
-import { statusResult } from '../cli/present/cluster-view.js';
+import { statusResult } from '../cli/present/cluster/cluster-view.js';
 import type { Result } from '../cli/present/result.js';
 import { startCommands, targetFlags } from '../cli/compose/target.js';
 import { inspectCluster } from '../core/view/inspect.js';
@@ -51,7 +51,7 @@ export default class Status extends SeqCommand {
     this.kind = 'fuel.status';
     const [{ refuseFuelSilence, viewFuel }, { fuelStatusResult }] = await Promise.all([
       import('../core/dialect-fuel/probe.js'),
-      import('../cli/present/fuel.js'),
+      import('../cli/present/stream/fuel.js'),
     ]);
     this.step('asking every node');
     const { view, probes } = await viewFuel({ ...cluster, signal: this.signal });

@@ -3,7 +3,7 @@ import { SeqCommand } from '../cli/command/base-command.js';
 import { commandLine, confirmChange } from '../cli/support/confirm.js';
 import { ACT_FLAGS } from '../cli/support/flags.js';
 import { operatorOf } from '../cli/support/operator.js';
-import { stepdownResult, stepdownEffect } from '../cli/present/stepdown.js';
+import { stepdownResult, stepdownEffect } from '../cli/present/cluster/stepdown.js';
 import type { Result } from '../cli/present/result.js';
 import { asDuration } from '../cli/config/settings.js';
 import { startCommands, targetFlags } from '../cli/compose/target.js';

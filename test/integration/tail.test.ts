@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { itemText } from '../../src/cli/present/tail-lines.js';
+import { itemText } from '../../src/cli/present/stream/tail-lines.js';
 import { makeBlock } from '../../src/core/chain/block.js';
 import { systemClock } from '../../src/core/nodes/system-clock.js';
 import { tailBlocks, type TailOptions } from '../../src/core/stream/tail.js';

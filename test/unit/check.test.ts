@@ -2,7 +2,7 @@
 // formats of a pager. A node's word: `x9@3` holds block x at head 9 under epoch 3 and seq-a's lock; `-` before it:
 // lock free; `?` no answer; `e7` behind it: node epoch 7.
 import { describe, expect, test } from 'vitest';
-import { nagiosText, prometheusText } from '../../src/cli/present/check.js';
+import { nagiosText, prometheusText } from '../../src/cli/present/cluster/check.js';
 import { judgeCheck, worstOf } from '../../src/core/report/check.js';
 import { CHECKS, type CheckAnswer, type Thresholds } from '../../src/core/view/check-answer.js';
 import { summarize } from '../../src/core/view/model.js';

@@ -1,7 +1,7 @@
 // A row of the matrix as a line: what is written straight down is what its data would be, byte for byte.
 import { expect, test } from 'vitest';
 import { wire } from '../../src/cli/present/envelope.js';
-import { rowData, rowLine } from '../../src/cli/present/stream-matrix.js';
+import { rowData, rowLine } from '../../src/cli/present/stream/stream-matrix.js';
 import { narrowed, rowsOf } from '../../src/core/stream/matrix.js';
 import type { NodeLedger } from '../../src/core/protocol/ledger.js';
 import type { Entry } from '../../src/core/protocol/types.js';

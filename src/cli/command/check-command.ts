@@ -9,7 +9,7 @@ import { toSeqError, usageError } from '../support/failure.js';
 import { countFlag, FUEL_FLAGS, READ_FLAGS, outputFlag, positiveFlag } from '../support/flags.js';
 import { Interrupted } from '../support/interrupt.js';
 import { writeOut } from '../support/output.js';
-import { checkResult, nagiosFailure } from '../present/check.js';
+import { checkResult, nagiosFailure } from '../present/cluster/check.js';
 import type { Result } from '../present/result.js';
 import { targetFlags } from '../compose/target.js';
 

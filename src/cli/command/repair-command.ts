@@ -12,7 +12,7 @@ import { commandLine, confirmChange, type Change } from '../support/confirm.js';
 import type { Cluster } from '../compose/open-cluster.js';
 import { expectationOf } from '../support/expectation.js';
 import { operatorOf } from '../support/operator.js';
-import { planLines, repairedResult } from '../present/repair.js';
+import { planLines, repairedResult } from '../present/stream/repair.js';
 import type { Result } from '../present/result.js';
 import { asDuration } from '../config/settings.js';
 import { targetFlags } from '../compose/target.js';

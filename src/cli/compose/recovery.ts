@@ -12,7 +12,7 @@ import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import { confirmChange, type Asking } from '../support/confirm.js';
 import type { Cluster } from './open-cluster.js';
-import { planLines } from '../present/recover.js';
+import { planLines } from '../present/cluster/recover.js';
 
 export interface RecoveryRequest {
   found: Pick<Cluster, 'identity' | 'nodeTimeoutMs' | 'reopen'>;

@@ -14,7 +14,7 @@ import {
   itemsOf,
   itemText,
   type ShownItem,
-} from '../present/tail-lines.js';
+} from '../present/stream/tail-lines.js';
 import type { Column } from '../present/result.js';
 
 const PIECE = 64 * 1024;

@@ -1,6 +1,6 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
-import { marginText } from '../../cli/present/cluster-view.js';
+import { marginText } from '../../cli/present/cluster/cluster-view.js';
 import type { Result } from '../../cli/present/result.js';
 import { agreedGiven, firstSettings } from '../../cli/compose/agreed-settings.js';
 import { setting } from '../../cli/config/settings.js';

@@ -3,7 +3,7 @@ import { SeqCommand } from '../../cli/command/base-command.js';
 import { commandLine } from '../../cli/support/confirm.js';
 import { ACT_FLAGS } from '../../cli/support/flags.js';
 import { operatorOf } from '../../cli/support/operator.js';
-import { notNeededResult, recoverResult } from '../../cli/present/recover.js';
+import { notNeededResult, recoverResult } from '../../cli/present/cluster/recover.js';
 import type { Result } from '../../cli/present/result.js';
 import { probeForRecovery, recoverAsPlanned, rejoin } from '../../cli/compose/recovery.js';
 import { targetFlags } from '../../cli/compose/target.js';

@@ -4,7 +4,7 @@ import { commandLine, confirmChange } from '../../cli/support/confirm.js';
 import { expectationOf } from '../../cli/support/expectation.js';
 import { ACT_FLAGS, epochFlag } from '../../cli/support/flags.js';
 import { operatorOf } from '../../cli/support/operator.js';
-import { healEffect, healResult } from '../../cli/present/epoch.js';
+import { healEffect, healResult } from '../../cli/present/cluster/epoch.js';
 import type { Result } from '../../cli/present/result.js';
 import { targetFlags } from '../../cli/compose/target.js';
 import { healEpochs } from '../../core/operate/epoch.js';

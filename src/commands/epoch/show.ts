@@ -1,6 +1,6 @@
 import { SeqCommand } from '../../cli/command/base-command.js';
 import { READ_FLAGS } from '../../cli/support/flags.js';
-import { epochResult } from '../../cli/present/epoch.js';
+import { epochResult } from '../../cli/present/cluster/epoch.js';
 import type { Result } from '../../cli/present/result.js';
 import { targetFlags } from '../../cli/compose/target.js';
 import { readEpochs } from '../../core/operate/epoch.js';

@@ -1,6 +1,6 @@
 import { SeqCommand } from '../../cli/command/base-command.js';
 import { READ_FLAGS } from '../../cli/support/flags.js';
-import { nodeListResult } from '../../cli/present/cluster-view.js';
+import { nodeListResult } from '../../cli/present/cluster/cluster-view.js';
 import type { Result } from '../../cli/present/result.js';
 import { inspectCluster } from '../../core/view/inspect.js';
 import { refuseNoAnswer } from '../../core/view/no-answer.js';

@@ -7,7 +7,7 @@ import { usageError } from '../../cli/support/failure.js';
 import { ACT_FLAGS } from '../../cli/support/flags.js';
 import { parseNodeFlag } from '../../cli/support/node-url.js';
 import { operatorOf } from '../../cli/support/operator.js';
-import { replaceEffect, replaceResult } from '../../cli/present/replace.js';
+import { replaceEffect, replaceResult } from '../../cli/present/cluster/replace.js';
 import type { Result } from '../../cli/present/result.js';
 import { asDuration } from '../../cli/config/settings.js';
 import { targetFlags } from '../../cli/compose/target.js';

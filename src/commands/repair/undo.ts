@@ -1,6 +1,6 @@
 import { Flags } from '@oclif/core';
 import { ACT_FLAGS } from '../../cli/support/flags.js';
-import { undoneResult } from '../../cli/present/repair.js';
+import { undoneResult } from '../../cli/present/stream/repair.js';
 import type { Result } from '../../cli/present/result.js';
 import { REPAIR_FLAGS, RepairCommand } from '../../cli/command/repair-command.js';
 import { undoRepair } from '../../core/repair/undo.js';

@@ -1,5 +1,5 @@
 import { READ_FLAGS } from '../../cli/support/flags.js';
-import { provenResult } from '../../cli/present/repair.js';
+import { provenResult } from '../../cli/present/stream/repair.js';
 import type { Result } from '../../cli/present/result.js';
 import { REPAIR_FLAGS, RepairCommand } from '../../cli/command/repair-command.js';
 import { plannedRepair } from '../../core/repair/repair.js';

@@ -2,7 +2,7 @@ import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
 import { usageError } from '../../cli/support/failure.js';
 import { FUEL_FLAGS, heightFlag, READ_FLAGS, positiveFlag } from '../../cli/support/flags.js';
-import { diffResult } from '../../cli/present/stream-matrix.js';
+import { diffResult } from '../../cli/present/stream/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
 import { targetFlags } from '../../cli/compose/target.js';
 import { diffStreams } from '../../core/stream/matrix-diff.js';
@@ -43,7 +43,7 @@ export default class StreamDiff extends SeqCommand {
       this.kind = 'fuel.diff';
       const [{ diffFuel }, { fuelDiffResult }] = await Promise.all([
         import('../../core/dialect-fuel/diff.js'),
-        import('../../cli/present/fuel.js'),
+        import('../../cli/present/stream/fuel.js'),
       ]);
       this.step(`comparing ${on.join(' and ')}`);
       const reading = this.longReading('read');

@@ -5,7 +5,7 @@ import { FUEL_FLAGS, heightFlag, READ_FLAGS, positiveFlag } from '../../cli/supp
 import type { FuelRow } from '../../core/dialect-fuel/matrix.js';
 import type { FuelCluster } from '../../cli/compose/fuel-nodes.js';
 import { MatrixWriter } from '../../cli/stream/matrix-writer.js';
-import { matrixCells, matrixColumns, matrixResult, rowData, rowLine } from '../../cli/present/stream-matrix.js';
+import { matrixCells, matrixColumns, matrixResult, rowData, rowLine } from '../../cli/present/stream/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
 import { targetFlags } from '../../cli/compose/target.js';
 import { MatrixSummary, openMatrix, type MatrixRow } from '../../core/stream/matrix.js';
@@ -117,7 +117,7 @@ export default class StreamInspect extends SeqCommand {
   ): Promise<Result | null> {
     this.kind = 'fuel.inspect';
     const [{ FuelSummary, openFuelMatrix }, { fuelCells, fuelColumns, fuelMatrixResult, fuelRowData }] =
-      await Promise.all([import('../../core/dialect-fuel/matrix.js'), import('../../cli/present/fuel.js')]);
+      await Promise.all([import('../../core/dialect-fuel/matrix.js'), import('../../cli/present/stream/fuel.js')]);
     const { flags } = await this.parse(StreamInspect);
     this.step('reading the streams of every node');
     const reading = this.longReading('read');

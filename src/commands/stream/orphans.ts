@@ -1,6 +1,6 @@
 import { SeqCommand } from '../../cli/command/base-command.js';
 import { READ_FLAGS, positiveFlag } from '../../cli/support/flags.js';
-import { orphansResult } from '../../cli/present/orphans.js';
+import { orphansResult } from '../../cli/present/stream/orphans.js';
 import type { Result } from '../../cli/present/result.js';
 import { readOrphans } from '../../core/stream/orphans.js';
 

@@ -2,7 +2,7 @@ import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
 import { FUEL_FLAGS, heightFlag, READ_FLAGS } from '../../cli/support/flags.js';
 import type { FuelCluster } from '../../cli/compose/fuel-nodes.js';
-import { verifyResult } from '../../cli/present/stream-matrix.js';
+import { verifyResult } from '../../cli/present/stream/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
 import { targetFlags } from '../../cli/compose/target.js';
 import { verifyStreams } from '../../core/stream/verify.js';
@@ -63,7 +63,7 @@ export default class StreamVerify extends SeqCommand {
     this.kind = 'fuel.verify';
     const [{ verifyFuel }, { fuelVerifyResult }] = await Promise.all([
       import('../../core/dialect-fuel/verify.js'),
-      import('../../cli/present/fuel.js'),
+      import('../../cli/present/stream/fuel.js'),
     ]);
     const { flags } = await this.parse(StreamVerify);
     this.step('reading the streams of every node');

@@ -1,13 +1,13 @@
 // The matrix, its verification and its differences → Result. Pure. The names in `data` are a contract
 // (schemas/stream.inspect.json, stream.verify.json, stream.diff.json).
-import { decodeBlockData } from '../../core/chain/items.js';
-import type { Matrix, MatrixRow, MatrixSummary } from '../../core/stream/matrix.js';
-import type { Diff } from '../../core/stream/matrix-diff.js';
-import type { Verified } from '../../core/stream/verify.js';
-import { wire } from './envelope.js';
-import type { Column, Result } from './result.js';
+import { decodeBlockData } from '../../../core/chain/items.js';
+import type { Matrix, MatrixRow, MatrixSummary } from '../../../core/stream/matrix.js';
+import type { Diff } from '../../../core/stream/matrix-diff.js';
+import type { Verified } from '../../../core/stream/verify.js';
+import { wire } from '../envelope.js';
+import type { Column, Result } from '../result.js';
 import { itemData, itemsOf, itemText } from './tail-lines.js';
-import { seconds } from './cluster-view.js';
+import { seconds } from '../cluster/cluster-view.js';
 
 const LEGEND =
   'A B … blocks (the same letter is the same block; lower case: on a node that does not count)   . ' +

@@ -1,7 +1,7 @@
 // A recovery as text and data: what is proven, what each node will do, and the doubts.
-import { EXIT } from '../../core/errors.js';
-import type { RecoveryDecision, RecoveryPlan } from '../../core/recovery/plan.js';
-import type { Result } from './result.js';
+import { EXIT } from '../../../core/errors.js';
+import type { RecoveryDecision, RecoveryPlan } from '../../../core/recovery/plan.js';
+import type { Result } from '../result.js';
 
 type NotNeeded = Extract<RecoveryDecision, { outcome: 'not-needed' }>;
 

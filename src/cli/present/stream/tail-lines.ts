@@ -1,10 +1,10 @@
 // Blocks and items as lines. Pure, and on the hot path: a million items pass through here. An item that is printable
 // UTF-8 is shown unchanged. Any other item, and one that itself starts with `base64:`, becomes `base64:…`. So every
 // line can be read back to the same bytes.
-import { decodeBlockData } from '../../core/chain/items.js';
-import { EXIT, SeqError } from '../../core/errors.js';
-import type { CommittedBlock } from '../../core/ports.js';
-import type { Column } from './result.js';
+import { decodeBlockData } from '../../../core/chain/items.js';
+import { EXIT, SeqError } from '../../../core/errors.js';
+import type { CommittedBlock } from '../../../core/ports.js';
+import type { Column } from '../result.js';
 
 export interface ShownItem {
   index: number;

@@ -1,7 +1,7 @@
 // Hold and resume → Result. Pure. The names in `data` are a contract (schemas/hold.json, schemas/resume.json).
-import type { HoldDone } from '../../core/operate/hold.js';
+import type { HoldDone } from '../../../core/operate/hold.js';
 import { seconds } from './cluster-view.js';
-import type { Result } from './result.js';
+import type { Result } from '../result.js';
 
 export function holdResult(done: HoldDone, dryRun: boolean, target: string, command: string, forMs: number): Result {
   const { before, after, leader, nodes, warnings } = done;

@@ -1,7 +1,7 @@
 // `seq node replace` → lines before the question, and Result. Pure. The names in `data` are a contract
 // (schemas/node.replace.json).
-import type { ReplaceDone, ReplacePlan } from '../../core/operate/replace-node.js';
-import type { Result } from './result.js';
+import type { ReplaceDone, ReplacePlan } from '../../../core/operate/replace-node.js';
+import type { Result } from '../result.js';
 
 const OLD = {
   retire: 'it answers, and will refuse every call from then on',

@@ -1,8 +1,8 @@
 // Orphans of the nodes → Result. Pure. The names in `data` are a contract (schemas/stream.orphans.json).
-import type { NodeOrphans } from '../../core/stream/orphans.js';
-import { sequencerOf } from '../../core/protocol/types.js';
-import type { Result } from './result.js';
-import { seconds } from './cluster-view.js';
+import type { NodeOrphans } from '../../../core/stream/orphans.js';
+import { sequencerOf } from '../../../core/protocol/types.js';
+import type { Result } from '../result.js';
+import { seconds } from '../cluster/cluster-view.js';
 
 export function orphansResult(nodes: readonly NodeOrphans[], now: number): Result {
   const orphans = nodes.flatMap(({ id, read }) =>

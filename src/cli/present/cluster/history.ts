@@ -1,7 +1,7 @@
 // History → Result. Pure. The names in `data` are a contract (schemas/history.json).
-import type { History } from '../../core/report/history.js';
+import type { History } from '../../../core/report/history.js';
 import { seconds } from './cluster-view.js';
-import type { Result } from './result.js';
+import type { Result } from '../result.js';
 
 export function historyResult({ view, range, terms, changes }: History): Result {
   const rows = terms.map((term) => ({ ...term, durationMs: term.lastAt - term.firstAt }));

@@ -1,12 +1,12 @@
 // What the other dialect's nodes hold → Result (docs/FUEL.md). Pure. The names in `data` are a contract
 // (schemas/fuel.*.json).
-import type { FuelDiff } from '../../core/dialect-fuel/diff.js';
-import type { FuelProbe, FuelOptions, FuelView } from '../../core/dialect-fuel/probe.js';
-import type { FuelMatrix, FuelRow, FuelSummary } from '../../core/dialect-fuel/matrix.js';
-import type { FuelVerified } from '../../core/dialect-fuel/verify.js';
-import { short } from '../../core/dialect-fuel/describe.js';
-import { marginText, seconds } from './cluster-view.js';
-import type { Cell, Column, Result } from './result.js';
+import type { FuelDiff } from '../../../core/dialect-fuel/diff.js';
+import type { FuelProbe, FuelOptions, FuelView } from '../../../core/dialect-fuel/probe.js';
+import type { FuelMatrix, FuelRow, FuelSummary } from '../../../core/dialect-fuel/matrix.js';
+import type { FuelVerified } from '../../../core/dialect-fuel/verify.js';
+import { short } from '../../../core/dialect-fuel/describe.js';
+import { marginText, seconds } from '../cluster/cluster-view.js';
+import type { Cell, Column, Result } from '../result.js';
 
 const DIALECT = 'fuel';
 const FUEL_LEGEND =

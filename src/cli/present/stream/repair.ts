@@ -1,10 +1,10 @@
 // A repair as text and data: what is wrong on which node, what each step writes, what cannot be decided and why. Pure.
 // The names in `data` are a contract (schemas/repair.plan.json, repair.apply.json, repair.json, repair.verify.json).
-import { EXIT } from '../../core/errors.js';
-import type { RepairPlan, Undecidable } from '../../core/repair/plan.js';
-import type { Repaired } from '../../core/repair/repair.js';
-import type { Undone } from '../../core/repair/undo.js';
-import type { Result, Verdict } from './result.js';
+import { EXIT } from '../../../core/errors.js';
+import type { RepairPlan, Undecidable } from '../../../core/repair/plan.js';
+import type { Repaired } from '../../../core/repair/repair.js';
+import type { Undone } from '../../../core/repair/undo.js';
+import type { Result, Verdict } from '../result.js';
 
 const SHORT = 8;
 
