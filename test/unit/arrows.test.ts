@@ -100,6 +100,8 @@ const OUT_OF_REACH: [from: RegExp, never: RegExp, why: string][] = [
   [/^core\/sequencer\//, /^core\/repair\//, 'a leader carries out orders; planning and evidence are an operator’s'],
   [/^core\/(?!redis\/)/, /^core\/redis\//, 'the engine runs on ports'],
   [/^core\/(?!store\/)/, /^core\/store\//, 'the engine runs on ports'],
+  [/^cli\/present\/[^/]+$/, /^cli\/present\/(cluster|stream)\//, 'the form of a result knows no single answer'],
+  [/^cli\/present\/cluster\//, /^cli\/present\/stream\//, 'the answers on a stream use those on its cluster'],
   [/^core\/protocol\//, /^(?!core\/protocol\/)/, 'the protocol is pure'],
 ];
 
