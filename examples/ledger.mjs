@@ -1,8 +1,10 @@
 #!/usr/bin/env node
 // A double-entry ledger as the producer of a `seq` chain: one file, no dependencies.
 //
-//   seq run … --producer exec -- node examples/ledger.mjs
-//   echo '{"from":"world","to":"alice","amount":100}' | seq submit
+//   seq run … --lane ledger --producer exec -- node examples/ledger.mjs
+//   echo '{"from":"world","to":"alice","amount":100}' | seq submit --lane ledger
+//
+// It needs a chain of its own: a lane is an independent chain on the same servers.
 //
 // Every item is a transfer {from, to, amount}: what one account loses another gains, so the balances always add up to zero. Money
 // enters through the account `world`, the only one that may be overdrawn. The leader's ledger decides which transfers are accepted

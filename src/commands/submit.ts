@@ -1,6 +1,8 @@
 import { Args, Flags } from '@oclif/core';
 import { SeqCommand } from '../cli/command/base-command.js';
 import { usageError } from '../cli/support/failure.js';
+import { shellWord } from '../cli/support/meant.js';
+import { withoutSecrets } from '../cli/support/node-url.js';
 import { durationFlag } from '../cli/support/flags.js';
 import type { Result } from '../cli/present/result.js';
 import { submitResult } from '../cli/present/submit.js';
@@ -16,7 +18,8 @@ export default class Submit extends SeqCommand {
   static override summary = 'Put every line of a file (or of stdin) into the chain, in order, each once';
   static override description = [
     'Each line is one item, without its newline; a last line without one counts, and so do empty ' +
-      'lines. With --binary, items are frames of a 4-byte big-endian length.',
+      'lines. With --binary, items are frames of a 4-byte big-endian length. Lines are taken as they ' +
+      'are: UTF-16, a byte-order mark and CR LF are warned of, and --text makes lines of UTF-8 of them.',
     "Keys are made from the file's content and the line number: the same file submitted again is " +
       'recognised and sequenced once; to sequence it twice on purpose, give another --key-prefix. A ' +
       'pipe has no identity: it is new each time, unless you name it with --key-prefix.',
@@ -39,6 +42,10 @@ export default class Submit extends SeqCommand {
   };
   static override flags = {
     binary: Flags.boolean({ description: 'items are frames: 4-byte big-endian length, bytes' }),
+    text: Flags.boolean({
+      exclusive: ['binary'],
+      description: 'make lines of UTF-8 of the input: from UTF-16, without byte-order mark, CR LF as LF',
+    }),
     resume: Flags.boolean({ description: 'go on where an interrupted run ended' }),
     'key-prefix': Flags.string({
       helpValue: 'NAME',
@@ -63,14 +70,20 @@ export default class Submit extends SeqCommand {
       if (typeof target === 'string') throw usageError(`--http: ${target}`, ['--http http://HOST:PORT']);
     }
     const warnings: string[] = [];
+    const asDocument = ['json', 'ndjson', 'yaml'].includes(await this.format());
     const job = await submitJob({
       file: args.file,
       binary: flags.binary,
+      text: flags.text,
       keyPrefix: flags['key-prefix'],
       resume: flags.resume,
       env: process.env,
       signal: this.signal,
       warning: (text) => warnings.push(text),
+      caution: (text) => {
+        if (asDocument) warnings.push(text);
+        else this.note(`warning: ${text}`);
+      },
     });
     const { value: tokenFile } = await this.setting('http-token-file', asText, '');
     const token = tokenFile === '' ? undefined : readTokenFile(tokenFile);
@@ -115,11 +128,24 @@ export default class Submit extends SeqCommand {
         ...(ca === undefined ? {} : { ca }),
       });
       return {
-        ...submitResult(summary, job.keyPrefix, warnings),
+        ...submitResult(summary, job.keyPrefix, warnings, (from, to) => readFrom(from, to, flags)),
         ...(cluster ? { meta: { nodesAnswered: answering } } : {}),
       };
     } finally {
       meter.stop();
     }
   }
+}
+
+/** A sequencer that was named by its address need not belong to any cluster that this machine knows. */
+function readFrom(
+  from: number,
+  to: number,
+  flags: { http?: string[] | undefined; 'http-token-file'?: string | undefined },
+): string {
+  const url = flags.http?.[0];
+  if (url === undefined) return `seq stream tail --items --from ${from}`;
+  const token = flags['http-token-file'];
+  const header = token === undefined ? '' : ` -H "Authorization: Bearer $(cat ${shellWord(token)})"`;
+  return `curl -fsS${header} ${shellWord(`${withoutSecrets(url).replace(/\/+$/, '')}/v1/blocks?from=${from}&to=${to}`)}`;
 }

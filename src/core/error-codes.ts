@@ -113,6 +113,7 @@ const ERROR_CODES = [
   'NOT_LEADER',
   'NOT_MEMBER',
   'NOT_PRISTINE',
+  'NOT_TEXT',
   'NO_ANSWER',
   'NO_BLOCK',
   'NO_CLUSTER',

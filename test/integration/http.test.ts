@@ -152,6 +152,46 @@ describe('submit', () => {
   });
 
   test.each([
+    ['a batch', 'application/json', '{"key":"a","data":"1"}\n{"key":"b","data":"2"}\n'],
+    ['one line of a batch', 'application/json', '{"key":"a","data":"1"}'],
+    ['what curl says of --data-binary', 'application/x-www-form-urlencoded', '{"key":"a","data":"1"}\n'],
+    ['a suffix', 'application/vnd.x+json; charset=utf-8', '{"base64":"YQ=="}'],
+    ['text', 'text/plain', '{"data":"1"}\r\n{"data":"2"}'],
+    ['lines of other objects', 'application/json', '{"order":1}\n{"order":2}\n'],
+  ])('http: %s sent as %s → 400 that names the type to send, nothing submitted', async (_name, type, body) => {
+    const api = new FakeSequencer();
+    const reply = await post(await serve(api), body, { 'content-type': type });
+    expect([reply.status, reply.lines[0].error.code]).toEqual([400, 'MALFORMED']);
+    expect(reply.lines[0].error.next.join(' ')).toContain('application/x-ndjson');
+    expect(api.calls).toEqual([]);
+  });
+
+  test.each([
+    ['a JSON document', 'application/json', '{"order":1,\n"data":2}'],
+    ['an order that has more fields', 'application/json', '{"key":"a","data":"1","amount":3}'],
+    ['bytes that say that they are one item', 'application/octet-stream', '{"key":"a","data":"1"}\n{"data":"2"}\n'],
+    ['lines of objects that are text', 'text/plain', '{"order":1}\n{"order":2}\n'],
+  ])('http: %s sent as %s → one item, its bytes as they are', async (_name, type, body) => {
+    const api = new FakeSequencer();
+    const reply = await post(await serve(api), body, { 'content-type': type });
+    expect([reply.status, api.items.map((item) => item.text)]).toEqual([200, [body]]);
+  });
+
+  test('http: a key of UTF-8 in the header and in NDJSON → one key, the item is there once', async () => {
+    const api = new FakeSequencer();
+    const server = await serve(api);
+    const key = 'bestellung-ü1';
+    // A header is bytes: fetch takes them one a character.
+    const header = Buffer.from(key, 'utf8').toString('latin1');
+    const first = await post(server, 'x', { 'idempotency-key': header });
+    const again = await post(server, `{"key":${JSON.stringify(key)},"data":"x"}`, NDJSON);
+    expect([first.status, again.status, again.headers.get('seq-duplicates')]).toEqual([200, 200, '1']);
+    expect(api.items.map((item) => item.key)).toEqual([key]);
+    const latin = await post(server, 'y', { 'idempotency-key': key });
+    expect([latin.status, latin.lines[0].error.code, api.items.length]).toEqual([400, 'MALFORMED', 1]);
+  });
+
+  test.each([
     ['not JSON', 'nope', 1],
     ['an array', '[1]', 1],
     ['a blank line', '{"data":"a"}\n\n{"data":"b"}', 2],
@@ -267,6 +307,9 @@ describe('forwarding', () => {
     const many = await post(following, '{"key":"k","data":"other"}\n{"data":"x"}', NDJSON);
     expect([many.status, many.lines[0].error.code, many.lines[1].height]).toEqual([207, 'KEY_CONFLICT', 2]);
     expect([leader.items.length, follower.calls.length]).toEqual([2, 0]);
+    const key = 'bestellung-ü1';
+    await post(following, 'z', { 'idempotency-key': Buffer.from(key, 'utf8').toString('latin1') });
+    expect(leader.items.at(-1)?.key).toBe(key);
   });
 
   test('http: two that take each other for the leader → one hop, then 503', async () => {

@@ -71,6 +71,22 @@ describe('seq submit', () => {
     },
   );
 
+  test('submit: UTF-16 and CR LF → sequenced as they are, told before the first item; --text → lines of UTF-8', async () => {
+    const path = join(home, 'windows.txt');
+    writeFileSync(path, Buffer.from('\ufeffeins\r\nzwei\r\n', 'utf16le'));
+    const asIs = await submit([path]);
+    expect([asIs.code, asIs.stderr]).toEqual([0, expect.stringMatching(/^warning: the input is UTF-16: .*--text/)]);
+    expect(texts()[0]).toBe(Buffer.from('\ufeffeins\r', 'utf16le').toString('latin1'));
+    const before = texts().length;
+    const text = await submit([path, '--text', '-o', 'json']);
+    expect(data(text.stdout)).toMatchObject({ items: 2, sequenced: 2, keyPrefix: expect.stringMatching(/^t-f-/) });
+    expect([texts().slice(before), JSON.parse(text.stdout).warnings]).toEqual([['eins', 'zwei'], []]);
+    expect(data((await submit([path, '--text', '--resume', '-o', 'json'])).stdout)).toMatchObject({ resumed: 2 });
+    const crlf = await submit([file('dos.txt', 'a\r\nb\r\n'), '-o', 'json']);
+    expect(JSON.parse(crlf.stdout).warnings).toEqual([expect.stringContaining('CR LF')]);
+    expect(texts().slice(-2)).toEqual(['a\r', 'b\r']);
+  });
+
   test('submit: stdin, with and without -, is new each time; empty input is no failure', async () => {
     for (const args of [[], ['-'], []]) expect((await submit(args, { input: 'x\ny\n' })).code).toBe(0);
     expect(texts()).toEqual(['x', 'y', 'x', 'y', 'x', 'y']);

@@ -497,8 +497,9 @@ describe('resuming', () => {
     );
     await expect(identifySource(join(dir, 'none'))).rejects.toMatchObject({ code: 'FILE_NOT_FOUND', exit: 66 });
     await expect(identifySource(dir)).rejects.toMatchObject({ code: 'FILE_UNREADABLE', exit: 65 });
-    const run = { cluster: 'c.1', lane: '', path: one, keyPrefix: undefined, binary: false };
+    const run = { cluster: 'c.1', lane: '', path: one, keyPrefix: undefined, binary: false, text: false };
     expect(statePath(dir, run)).not.toBe(statePath(dir, { ...run, cluster: 'c.2' }));
+    expect(statePath(dir, run)).not.toBe(statePath(dir, { ...run, text: true }));
     const path = join(dir, 'state.json');
     expect(await readState(path)).toBeUndefined();
     const state = {

@@ -416,6 +416,26 @@ describe('tail: real servers, from the shell', () => {
     expect(await new Promise((resolve) => child.on('close', resolve))).toBe(130);
   });
 
+  test('tail: --follow | head -1, and nothing comes any more → ends with its reader', async () => {
+    const { writer, flags } = await real(1);
+    await writer.write([{ data: text('first') }, { data: text('second') }]);
+    const pipe = spawn(
+      '/bin/bash',
+      [
+        '-c',
+        `"${process.execPath}" "${PROGRAM}" stream tail -f --items -o plain ${flags.join(' ')} | head -1; echo \${PIPESTATUS[0]}`,
+      ],
+      { env: seqEnvironment(), stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    closers.push(() => pipe.kill('SIGKILL'));
+    let out = '';
+    pipe.stdout.on('data', (chunk: Buffer) => {
+      out += chunk.toString();
+    });
+    await new Promise((resolve) => pipe.on('close', resolve));
+    expect(out).toBe('1\t0\tfirst\n0\n');
+  });
+
   test(
     'tail: 1,000,000 items in 100 MB → every byte in order, below 200 MB of memory, and head -1 ends ' + 'quietly',
     async () => {

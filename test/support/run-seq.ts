@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { checkNext } from './next-lines.js';
 
 export const PROGRAM = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 let home = '';
@@ -36,13 +37,14 @@ export function runSeq(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Seq
     child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
     child.stderr.on('data', (chunk: Buffer) => err.push(chunk));
     child.on('error', reject);
-    child.on('close', (code) =>
-      resolve({
+    child.on('close', (code) => {
+      const answer = {
         code: code ?? -1,
         stdout: Buffer.concat(out).toString(),
         stderr: Buffer.concat(err).toString(),
         ms: performance.now() - startedAt,
-      }),
-    );
+      };
+      checkNext(args, answer.stdout, answer.stderr).then(() => resolve(answer), reject);
+    });
   });
 }

@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { checkNext } from './next-lines.js';
 import { STANDSTILL_MS } from './patience.js';
 
 export const root = resolve(import.meta.dirname, '../..');
@@ -74,5 +75,6 @@ export async function runSeq(home: string, args: string[], options: RunOptions =
   await options.during?.(child);
   const ran = await ended;
   clearTimeout(timer);
+  await checkNext(args, ran.stdout, ran.stderr);
   return ran;
 }

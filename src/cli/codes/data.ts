@@ -107,6 +107,11 @@ export const DATA = {
     causes: ['a cut file'],
     todo: ['give the whole file; --resume goes on from there'],
   },
+  NOT_TEXT: {
+    meaning: 'With --text the input was read as UTF-16, as it begins, and it is none.',
+    causes: ['a file in another encoding', 'binary data'],
+    todo: ['leave out --text: then the bytes are sequenced as they are', 'convert the file to UTF-8 first'],
+  },
   INPUT_CHANGED: {
     meaning: 'The input is not the one that was submitted before, so --resume cannot go on.',
     causes: ['the file was changed'],

@@ -31,6 +31,7 @@ import { prose, whole } from '../present/text.js';
 import { StreamProgress } from '../stream/progress.js';
 import { toSeqError, type Progress } from '../support/failure.js';
 import { GLOBAL_FLAGS, type OutputFormat } from '../support/flags.js';
+import { aimed, type Target } from '../support/next.js';
 import { ReaderGone, writeErr, writeOut } from '../support/output.js';
 import { mayAsk, mayColour, takesColour } from './terminal.js';
 import { terminalWrap } from '../support/terminal-wrap.js';
@@ -224,6 +225,7 @@ export abstract class SeqCommand extends Command {
       void this.colour;
       const timeoutMs = await this.timeoutMs();
       if (timeoutMs !== null) this.deadline.limit(timeoutMs);
+      if (this.given['follow'] || this.watches) this.deadline.endWithReader();
       if (this.watches) await this.watch();
       else await this.answer(await this.deadline.bound(this.perform()));
     } finally {
@@ -234,7 +236,9 @@ export abstract class SeqCommand extends Command {
 
   /** Shows a result and sets the exit code. A command calls it only to show a partial answer before it throws. */
   protected async present(result: Result): Promise<void> {
-    await showResult(result, await this.format(), this.showing(this.colour));
+    const next = result.next?.map((line) => aimed(line, this.target()));
+    const shown = next === undefined ? result : { ...result, next };
+    await showResult(shown, await this.format(), this.showing(this.colour));
     process.exitCode = result.exit ?? EXIT.ok;
   }
 
@@ -244,12 +248,24 @@ export abstract class SeqCommand extends Command {
       return;
     }
     const error = toSeqError(thrown, this.progress);
+    this.aim(error);
     process.exitCode = error.exit;
     // Reads the raw arguments, because parsing may have failed.
     const colour = !this.argv.includes('--no-color') && takesColour(process.env, process.stderr);
     await showFailure(error, await this.failureFormat(), this.showing(colour));
     if (this.argv.includes('--trace'))
       writeErr(`${(error.cause instanceof Error ? error.cause : thrown).stack ?? ''}\n`);
+  }
+
+  /** How this command line names the cluster. Parsing may have failed: then the raw arguments tell it. */
+  private target(): Target {
+    const { context, node, lane } = this.given as { context?: string; node?: string[]; lane?: string };
+    return { context, nodes: node, lane };
+  }
+
+  private aim(error: SeqError): void {
+    const target = this.target();
+    error.next.splice(0, Infinity, ...error.next.map((line) => aimed(line, target)));
   }
 
   override toErrorJson(thrown: unknown): unknown {

@@ -3,6 +3,7 @@
 import { SeqError } from '../../core/errors.js';
 import { DeadlinePassed, interrupted } from '../support/interrupt.js';
 import { onOutputFailure, ReaderGone } from '../support/output.js';
+import { watchReader } from '../support/reader.js';
 
 /** How long a cancelled command may take to end by itself and show what it knows. After that it is abandoned. */
 export const GRACE_MS = 90;
@@ -30,6 +31,11 @@ export class Deadline {
     if (interrupted.aborted) onSignal();
     interrupted.addEventListener('abort', onSignal, { once: true });
     this.stops.push(() => interrupted.removeEventListener('abort', onSignal));
+  }
+
+  /** For a command that may have nothing to write for a long time: it ends with the reader of its output. */
+  endWithReader(): void {
+    this.stops.push(watchReader((reason) => this.cancel.abort(reason)));
   }
 
   limit(timeoutMs: number): void {

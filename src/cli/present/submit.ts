@@ -3,7 +3,13 @@
 import type { SubmitSummary } from '../../core/submit/submit.js';
 import type { Result } from './result.js';
 
-export function submitResult(summary: SubmitSummary, keyPrefix: string, warnings: string[]): Result {
+/** `read`: the command that shows what was sequenced between two heights. */
+export function submitResult(
+  summary: SubmitSummary,
+  keyPrefix: string,
+  warnings: string[],
+  read: (from: number, to: number) => string,
+): Result {
   const { items, resumed, duplicates, resent, bytes, first, last, retries, elapsedMs } = summary;
   const fresh = items - resumed - duplicates;
   const perSecond = Math.round((items - resumed) / Math.max(0.001, elapsedMs / 1000));
@@ -50,7 +56,7 @@ export function submitResult(summary: SubmitSummary, keyPrefix: string, warnings
       duplicates === items && items > 0
         ? ['to sequence the same content again on purpose: seq submit --key-prefix NAME FILE']
         : first
-          ? [`seq stream tail --items --from ${first.height}`]
+          ? [read(first.height, (last ?? first).height)]
           : [],
     warnings,
   };

@@ -15,17 +15,22 @@ import {
   type ResumeState,
   type SourceIdentity,
 } from '../../core/submit/source.js';
+import { asLines, describeForm, told } from '../../core/submit/text-form.js';
 import { usageError } from '../support/failure.js';
 
 export interface SubmitInput {
   /** undefined or `-`: stdin. */
   file: string | undefined;
   binary: boolean;
+  /** Lines of UTF-8 are made of the input. */
+  text: boolean;
   keyPrefix: string | undefined;
   resume: boolean;
   env: NodeJS.ProcessEnv;
   signal: AbortSignal;
   warning: (text: string) => void;
+  /** Something about the input that must be told before the first item of it is sent. */
+  caution: (text: string) => void;
 }
 
 export interface SubmitJob {
@@ -63,7 +68,14 @@ export async function submitJob(input: SubmitInput): Promise<SubmitJob> {
     source,
     keyPrefix: '',
     async plan({ cluster, lane }) {
-      path = statePath(stateHome(input.env), { cluster, lane, path: source.path, keyPrefix, binary: input.binary });
+      path = statePath(stateHome(input.env), {
+        cluster,
+        lane,
+        path: source.path,
+        keyPrefix,
+        binary: input.binary,
+        text: input.text,
+      });
       const known = await readState(path);
       const found = input.resume ? known : undefined;
       if (input.resume && !found)
@@ -71,8 +83,8 @@ export async function submitJob(input: SubmitInput): Promise<SubmitJob> {
           'there is no state of an earlier run: everything is sent, and what the sequencers know already ' +
             'is recognised by its key',
         );
-      if (found && found.items === 0 && keyPrefix === undefined) await checkBegun(source, found, input.signal);
-      job.keyPrefix = found?.keyPrefix ?? keyPrefix ?? (await keyPrefixOf(source, input.signal));
+      if (found && found.items === 0 && keyPrefix === undefined) await checkBegun(source, found, input);
+      job.keyPrefix = found?.keyPrefix ?? keyPrefix ?? (await ownPrefix(source, input));
       state = {
         version: 1,
         cluster,
@@ -93,7 +105,12 @@ export async function submitJob(input: SubmitInput): Promise<SubmitJob> {
       // process, and the file may grow meanwhile.
       if (known?.keyPrefix !== job.keyPrefix) job.checkpoint(NOTHING_DONE);
       const chunks = source.path === '' ? (process.stdin as AsyncIterable<Buffer>) : readSource(source);
-      return { input: chunks, binary: input.binary, keyPrefix: job.keyPrefix, ...(found ? { from: found } : {}) };
+      return {
+        input: formOf(chunks, input),
+        binary: input.binary,
+        keyPrefix: job.keyPrefix,
+        ...(found ? { from: found } : {}),
+      };
     },
     checkpoint(checkpoint) {
       if (!state) return;
@@ -108,14 +125,26 @@ export async function submitJob(input: SubmitInput): Promise<SubmitJob> {
   return job;
 }
 
+/** Other items are made of the same file with --text: they have keys of their own. */
+async function ownPrefix(source: SourceIdentity, { text, signal }: SubmitInput): Promise<string> {
+  const prefix = await keyPrefixOf(source, signal);
+  return text ? `t-${prefix}` : prefix;
+}
+
+function formOf(chunks: AsyncIterable<Buffer>, input: SubmitInput): AsyncIterable<Buffer> {
+  if (input.binary) return chunks;
+  if (input.text) return asLines(chunks);
+  return told(chunks, (form) => input.caution(`${describeForm(form)}; --text makes lines of UTF-8 of it`));
+}
+
 /**
  * A run that ended before its first receipt. It proves nothing about the input except the identity from which its keys
  * were made.
  */
-async function checkBegun(source: SourceIdentity, begun: ResumeState, signal: AbortSignal): Promise<void> {
+async function checkBegun(source: SourceIdentity, begun: ResumeState, input: SubmitInput): Promise<void> {
   const { size } = begun;
   if (size === null || size === undefined) return;
   if (source.size !== null && source.size < size) throw inputChanged(size, `it is shorter now: ${source.size} bytes`);
-  if ((await keyPrefixOf({ ...source, size }, signal)) !== begun.keyPrefix)
+  if ((await ownPrefix({ ...source, size }, input)) !== begun.keyPrefix)
     throw inputChanged(size, 'their SHA-256 differs');
 }

@@ -5,6 +5,7 @@
 // for another plan's digest).
 import { createInterface } from 'node:readline';
 import { EXIT, SeqError } from '../../core/errors.js';
+import { shellWord } from './meant.js';
 import { withoutSecrets } from './node-url.js';
 import { terminalWrap } from './terminal-wrap.js';
 
@@ -83,7 +84,7 @@ export async function confirmChange(change: Change, asking: Asking): Promise<voi
 
 /** The command line as it can be repeated: quoted where a shell needs it, without --dry-run and secrets. */
 export function commandLine(id: string, argv: readonly string[]): string {
-  const kept = argv.filter((arg) => arg !== '--dry-run' && arg !== '-n').map((arg) => quoted(withoutSecrets(arg)));
+  const kept = argv.filter((arg) => arg !== '--dry-run' && arg !== '-n').map((arg) => shellWord(withoutSecrets(arg)));
   return ['seq', ...id.split(':'), ...kept].join(' ');
 }
 
@@ -101,10 +102,6 @@ function needed(message: string, command: string, flag: string): SeqError {
     changed: 'nothing',
     next: [command],
   });
-}
-
-function quoted(arg: string): string {
-  return /^[\w@%+=:,./-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", `'\\''`)}'`;
 }
 
 async function askTerminal(text: string, signal: AbortSignal): Promise<string | null> {

@@ -30,10 +30,64 @@ function checkSize(item: Item, at: string, limits: HttpLimits, facts?: Record<st
   });
 }
 
+/**
+ * Header bytes reach a program as Latin-1. A key is UTF-8 wherever it is given, so that one key in a header and in a
+ * line of NDJSON is one key.
+ */
+function headerText(value: string): string {
+  const bytes = Buffer.from(value, 'latin1');
+  if (isUtf8(bytes)) return bytes.toString('utf8');
+  throw malformed('Idempotency-Key: this is no key', 'a key is UTF-8, and these bytes are not', [
+    'send the key as UTF-8, or the item as NDJSON: {"key": …, "data": …}',
+  ]);
+}
+
+/**
+ * Throws when the body is a batch of lines that was sent as one item. It would be sequenced as one item, and the keys
+ * of its lines would be part of the data. `application/octet-stream` says that the bytes are the item.
+ */
+export function refuseUndeclaredBatch(body: Buffer, type: string): void {
+  if (type === 'application/octet-stream' || !isBatch(body, type)) return;
+  throw malformed(
+    `the body is NDJSON, and Content-Type is ${type === '' ? 'missing' : JSON.stringify(type.slice(0, 80))}`,
+    'sent so it would be one item, and the keys in it would not count',
+    [
+      'send it with Content-Type: application/x-ndjson',
+      'if these bytes are one item: Content-Type: application/octet-stream',
+    ],
+  );
+}
+
+/** Lines of items; or, where JSON is promised, lines of objects that are no JSON document together. */
+function isBatch(body: Buffer, type: string): boolean {
+  // `{`: nearly every other body is passed on after one byte.
+  if (body[0] !== 0x7b) return false;
+  const end = body.indexOf(NEWLINE);
+  const first = objectOf(body.toString('utf8', 0, end < 0 ? body.length : end));
+  if (first === null) return false;
+  const names = Object.keys(first);
+  if (names.every((name) => name === 'key' || name === 'data' || name === 'base64'))
+    return typeof first['data'] === 'string' || typeof first['base64'] === 'string';
+  if (end < 0 || !/[/+]json$/.test(type)) return false;
+  const next = body.indexOf(NEWLINE, end + 1);
+  return objectOf(body.toString('utf8', end + 1, next < 0 ? body.length : next)) !== null;
+}
+
+function objectOf(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null;
+  } catch {
+    return null;
+  }
+}
+
 /** The whole body is the item. `keys` are the values of the Idempotency-Key header. */
 export function parseSingle(body: Buffer, keys: readonly string[], limits: HttpLimits): Item {
   if (keys.length > 1) throw malformed('there is more than one Idempotency-Key header', 'one item has one key');
-  const key = keys[0] === undefined ? undefined : checkKey(keys[0], 'Idempotency-Key');
+  const key = keys[0] === undefined ? undefined : checkKey(headerText(keys[0]), 'Idempotency-Key');
   const item: Item = key === undefined ? { data: body } : { key, data: body };
   checkSize(item, 'the item', limits);
   return item;

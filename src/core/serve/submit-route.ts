@@ -13,7 +13,7 @@ import { HOP_HEADER } from './forward.js';
 import type { HttpLimits } from './limits.js';
 import type { Metrics } from './metrics.js';
 import { routeSubmission, refuseInVain, type RoutedSubmission, type RoutingOptions } from './submission-routing.js';
-import { parseLines, parseSingle } from './submission.js';
+import { parseLines, parseSingle, refuseUndeclaredBatch } from './submission.js';
 
 export interface SubmitRouteOptions extends RoutingOptions {
   limits: HttpLimits;
@@ -38,12 +38,14 @@ export function submitRoute(app: FastifyInstance, options: SubmitRouteOptions): 
         retryable: false,
       });
     }
-    const batch = isNdjson(request);
+    const type = typeOf(request);
+    const batch = isNdjson(type);
     const hopped = request.headers[HOP_HEADER] !== undefined;
     // Nobody can accept it: say so before megabytes are read for nothing. A small body is read first, so that a
     // malformed item is reported as malformed.
     if (isLarge(request)) refuseInVain(api.status(), hopped);
     return bodies.hold(request.raw, async (body) => {
+      if (!batch) refuseUndeclaredBatch(body, type);
       const items = batch
         ? parseLines(body, limits)
         : [parseSingle(body, request.raw.headersDistinct['idempotency-key'] ?? [], limits)];
@@ -75,8 +77,12 @@ export function submitRoute(app: FastifyInstance, options: SubmitRouteOptions): 
   });
 }
 
-function isNdjson(request: FastifyRequest): boolean {
-  const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
+/** Without its parameters; '' when there is none. */
+function typeOf(request: FastifyRequest): string {
+  return request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
+function isNdjson(type: string): boolean {
   return type === NDJSON || type === 'application/ndjson' || type === 'application/jsonl';
 }
 

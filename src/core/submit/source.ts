@@ -83,10 +83,12 @@ export async function keyPrefixOf(source: SourceIdentity, signal: AbortSignal): 
 /** The path of a run's state file. `stateHome` is $XDG_STATE_HOME or its default. */
 export function statePath(
   stateHome: string,
-  run: { cluster: string; lane: string; path: string; keyPrefix: string | undefined; binary: boolean },
+  run: { cluster: string; lane: string; path: string; keyPrefix: string | undefined; binary: boolean; text: boolean },
 ): string {
   const name = createHash('sha256')
-    .update(JSON.stringify([run.cluster, run.lane, run.path, run.keyPrefix ?? '', run.binary]))
+    .update(
+      JSON.stringify([run.cluster, run.lane, run.path, run.keyPrefix ?? '', run.binary, ...(run.text ? ['text'] : [])]),
+    )
     .digest('hex')
     .slice(0, 32);
   return join(stateHome, 'seq', 'submit', `${name}.json`);

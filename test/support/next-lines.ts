@@ -1,0 +1,94 @@
+// Every `next` that a run of the program shows must run as it stands. The helpers that run the program hold each one
+// against oclif's own parser and the command's own flags, and against the cluster that the run itself was told to use.
+import { Config, Parser, type Command } from '@oclif/core';
+import { resolve } from 'node:path';
+import { shellWords } from './command-lines.js';
+
+const root = resolve(import.meta.dirname, '../..');
+let config: Promise<Config> | undefined;
+
+/** The `next` lines of an answer, in any of its formats. */
+export function nextLines(stdout: string, stderr: string): string[] {
+  const found: string[] = [];
+  const visit = (value: unknown): void => {
+    if (Array.isArray(value)) return value.forEach(visit);
+    if (value === null || typeof value !== 'object') return;
+    for (const [name, each] of Object.entries(value)) {
+      if (name === 'next' && Array.isArray(each))
+        found.push(...each.filter((line): line is string => typeof line === 'string'));
+      visit(each);
+    }
+  };
+  for (const text of [stdout, ...stdout.split('\n')]) {
+    if (!/^[[{]/.test(text) || !text.includes('"next"')) continue;
+    try {
+      visit(JSON.parse(text));
+    } catch {
+      // a line of a document that spans several
+    }
+  }
+  found.push(...[...stdout.matchAll(/^(?:next: |next\t)(.*)$/gm)].map(([, line]) => line as string));
+  let inside = false;
+  for (const line of stderr.split('\n')) {
+    const first = /^ {2}next: {4}(.*)$/.exec(line);
+    inside = first !== null || (inside && /^ {11}\S/.test(line));
+    if (inside) found.push(first?.[1] ?? line.trim());
+  }
+  return [...new Set(found)].filter((line) => /^seq [a-z]/.test(line));
+}
+
+/** How a command line names its cluster: `-c lab`, `--node …` and `--lane x`, as words. */
+function targetOf(words: readonly string[]): { cluster: string | null; lane: string | null } {
+  const value = (names: string[]): string | null => {
+    for (const [at, word] of words.entries()) {
+      if (word === '--') return null;
+      const name = names.find((each) => word === each || word.startsWith(`${each}=`));
+      if (name !== undefined) return word === name ? (words[at + 1] ?? '') : word.slice(name.length + 1);
+    }
+    return null;
+  };
+  return { cluster: value(['-c', '--context']), lane: value(['--lane']) };
+}
+
+const WITHOUT_CLUSTER = /^(lab|context|explain|completion|chaos|config:validate)\b/;
+
+/** Why this line does not run, or not on the cluster of the run that showed it; null when it does. */
+export async function nextProblem(line: string, shownBy: readonly string[]): Promise<string | null> {
+  config ??= Config.load({ root });
+  const known = await config;
+  const words = shellWords(line).slice(1);
+  if (words.includes('--help')) return null;
+  const ids = known.commandIDs;
+  const length = [3, 2, 1].find((count) => ids.includes(words.slice(0, count).join(':')));
+  if (length === undefined) return 'there is no such command';
+  const id = words.slice(0, length).join(':');
+  const loaded = (await known.findCommand(id, { must: true }).load()) as Command.Class;
+  const end = words.indexOf('--');
+  const argv = words.slice(length, end < 0 ? undefined : end);
+  try {
+    await Parser.parse(argv, {
+      flags: { ...loaded.baseFlags, ...loaded.flags },
+      args: loaded.args,
+      strict: loaded.strict,
+    });
+  } catch (error) {
+    // A word in capitals stands for what only the reader knows (`--reason TEXT`, `lab logs NAME`).
+    if (!argv.some((word) => /^[A-Z][A-Z_]+$/.test(word)))
+      return (error as Error).message.replaceAll(/\s+/g, ' ').trim();
+  }
+  if (WITHOUT_CLUSTER.test(id)) return null;
+  const [shown, own] = [targetOf(shownBy), targetOf(words)];
+  if (shown.cluster !== null && own.cluster === null && !words.some((word) => word.startsWith('--node')))
+    return `it lacks -c ${shown.cluster}`;
+  if (shown.lane !== null && own.lane === null) return `it lacks --lane ${shown.lane}`;
+  if (shownBy.includes('--node') && own.cluster === null && !words.includes('--node')) return 'it lacks --node';
+  return null;
+}
+
+/** Throws when a `next` of this run cannot be pasted as it is. */
+export async function checkNext(args: readonly string[], stdout: string, stderr: string): Promise<void> {
+  for (const line of nextLines(stdout, stderr)) {
+    const problem = await nextProblem(line, args);
+    if (problem !== null) throw new Error(`seq ${args.join(' ')} says next: ${line}: ${problem}`);
+  }
+}
