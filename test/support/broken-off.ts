@@ -364,25 +364,27 @@ const replace: Scene = (row, signal) =>
     }
   });
 
-const resize: Scene = (row, signal) =>
-  onLab(row, signal, 1, async (b, lab, leader) => {
-    const spare = await startRedis();
-    try {
-      const add = ['cluster', 'resize', '--add', `r4=${spare.url}`, '--yes', '--timeout', '30s'];
-      const remove = ['cluster', 'resize', '--remove', 'r4', '--yes', '--timeout', '30s'];
-      if (row.at === 'request_leader') await b.breakOff(add);
-      const added = await b.again(() => b.seq(add));
-      expect([added.code, added.error]).toEqual([0, null]);
-      if (row.at === 'retire_node') await b.breakOff(remove);
-      const done = await b.again(() => b.seq(remove));
-      expect([done.code, done.error]).toEqual([0, null]);
-      expect((await b.seq(['wait', '--for', 'healthy', '--timeout', '30s'])).code).toBe(0);
-      expect(await lab.leader()).toBe(leader);
-      await untilIdentical(lab);
-    } finally {
-      await spare.stop();
-    }
-  });
+const resize =
+  (broken: 'add' | 'remove'): Scene =>
+  (row, signal) =>
+    onLab(row, signal, 1, async (b, lab, leader) => {
+      const spare = await startRedis();
+      try {
+        const add = ['cluster', 'resize', '--add', `r4=${spare.url}`, '--yes', '--timeout', '30s'];
+        const remove = ['cluster', 'resize', '--remove', 'r4', '--yes', '--timeout', '30s'];
+        if (broken === 'add') await b.breakOff(add);
+        const added = await b.again(() => b.seq(add));
+        expect([added.code, added.error]).toEqual([0, null]);
+        if (broken === 'remove') await b.breakOff(remove);
+        const done = await b.again(() => b.seq(remove));
+        expect([done.code, done.error]).toEqual([0, null]);
+        expect((await b.seq(['wait', '--for', 'healthy', '--timeout', '30s'])).code).toBe(0);
+        expect(await lab.leader()).toBe(leader);
+        await untilIdentical(lab);
+      } finally {
+        await spare.stop();
+      }
+    });
 
 /** An entry is changed by hand under the eyes of a leader that never reads it again. */
 const repairByLeader: Scene = (row, signal) =>
@@ -434,7 +436,8 @@ const CALLS: readonly [verb: string, scene: Scene, at: readonly ScriptName[], sh
   ['stepdown --revoke', revoke, ['release_lock']],
   ['node admit --damaged', admitDamaged, ['request_leader']],
   ['node replace', replace, ['retire_node', 'request_leader']],
-  ['cluster resize', resize, ['request_leader', 'retire_node']],
+  ['cluster resize --add', resize('add'), ['request_leader']],
+  ['cluster resize --remove', resize('remove'), ['request_leader']],
 ];
 
 export interface BrokenRow {

@@ -103,6 +103,14 @@ async function planChange(options: ChangeMembersOptions): Promise<ChangePlan> {
   const { nodes, wanted, expectedCluster, target } = options;
   const status = `seq status ${target}`.trim();
   const { view, configuration, replies } = await probeAll(options, nodes);
+  if (!replies.some(({ reply }) => reply.outcome === 'accepted'))
+    throw refused(
+      'NODE_UNREACHABLE',
+      'no node answered in time',
+      'without an answer nobody knows who the members are',
+      EXIT.noQuorum,
+      [status],
+    );
   if (configuration === null)
     throw refused(
       'EXPECTATION',
