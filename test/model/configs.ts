@@ -68,6 +68,16 @@ export const EXHAUSTIVE: Task[] = [
     limits: { livenessEvery: 16 },
     bounded: 'one late run in each path, no call given up, no stale stores',
   },
+  {
+    cfg: { ...BASE, name: 'resize', resizes: 1, heights: 2, strays: 0, giveUps: 0, staleStores: false },
+    limits: { livenessEvery: 4 },
+    bounded: QUIET,
+  },
+  {
+    cfg: { ...BASE, name: 'resize-wipe', resizes: 1, heights: 2, wipes: 1, strays: 0, giveUps: 0, staleStores: false },
+    limits: { livenessEvery: 16 },
+    bounded: QUIET,
+  },
   { cfg: { ...BASE, name: 'one-wipe', wipes: 1 }, limits: { livenessEvery: 4 }, bounded: '' },
   { cfg: { ...BASE, name: 'one-damage', damages: 1 }, limits: { livenessEvery: 4 }, bounded: '' },
   { cfg: { ...BASE, name: 'three', terms: 3 }, limits: { livenessEvery: 16 }, bounded: '' },
@@ -118,29 +128,34 @@ export const SHORT: Task[] = [
     bounded: `${QUIET}, liveness in every 16th combination`,
   },
   {
+    cfg: { ...BASE, name: 'resize', resizes: 1, heights: 2, strays: 0, giveUps: 0, staleStores: false },
+    limits: { livenessEvery: 16, states: 80_000 },
+    bounded: `${QUIET}, liveness in every 16th combination, first 80,000 states`,
+  },
+  {
     cfg: { ...BASE, name: 'lists', otherLists: true, strays: 0, giveUps: 0, staleStores: false },
     limits: { livenessEvery: 4 },
     bounded: `${QUIET}, liveness in every 4th combination`,
   },
   {
     cfg: { ...BASE, name: 'one-wipe', heights: 2, wipes: 1, strays: 1, giveUps: 1, staleStores: false },
-    limits: { livenessEvery: 16, states: 150_000 },
+    limits: { livenessEvery: 16, states: 100_000 },
     bounded:
       'one late run and one call given up in each path, no stale stores, liveness in every 16th ' +
-      'combination, first 150,000 states',
+      'combination, first 100,000 states',
   },
   {
     cfg: { ...BASE, name: 'one-damage', heights: 2, damages: 1, strays: 1, giveUps: 1, staleStores: false },
-    limits: { livenessEvery: 16, states: 120_000 },
+    limits: { livenessEvery: 16, states: 80_000 },
     bounded:
       'one late run and one call given up in each path, no stale stores, liveness in every 16th ' +
-      'combination, first 120,000 states',
+      'combination, first 80,000 states',
   },
   {
     cfg: { ...BASE, name: 'three', terms: 3, strays: 1, giveUps: 1, staleStores: false },
-    limits: { livenessEvery: 16, states: 150_000 },
+    limits: { livenessEvery: 16, states: 100_000 },
     bounded:
       'one late run and one call given up in each path, no stale stores, liveness in every 16th ' +
-      'combination, first 150,000 states',
+      'combination, first 100,000 states',
   },
 ];

@@ -4,7 +4,7 @@
 import { FingerprintSet, Hasher } from './fingerprints.js';
 import type { Exploration, Limits } from './explore.js';
 import { Liveness, sortAlike } from './liveness.js';
-import { choiceOf, highestEpoch, mayRepair, QUIET, readersOf, type Move, type MoveKind } from './moves.js';
+import { areEnough, choiceOf, highestEpoch, mayRepair, QUIET, readableBy, type Move, type MoveKind } from './moves.js';
 import { interchangeable, knowledgeOf, serverIds } from './members.js';
 import { Pools, type Net, type Node, type Outcome, type Term } from './pools.js';
 import { code, hashOf, RIVALS, type ModelConfig, type State } from './state.js';
@@ -25,6 +25,7 @@ const KINDS: readonly MoveKind[] = [
   'fix',
   'snapshot',
   'roll back',
+  'resize',
 ];
 const KIND = Object.fromEntries(KINDS.map((kind, i) => [kind, i])) as Record<MoveKind, number>;
 
@@ -45,6 +46,7 @@ interface Row {
   raises: number;
   fixes: number;
   rollbacks: number;
+  resizes: number;
   /** The node that a snapshot was taken of, −1 = none, and what it held. */
   savedAt: number;
   saved: Node;
@@ -125,6 +127,7 @@ class Exhaustion {
       raises: 0,
       fixes: 0,
       rollbacks: 0,
+      resizes: 0,
       savedAt: -1,
       saved: pools.wiped[0]!,
       strays: 0,
@@ -177,7 +180,8 @@ class Exhaustion {
     const more = stack[at++]!;
     row.fixes = more & 15;
     row.rollbacks = (more >> 4) & 15;
-    row.savedAt = (more >> 8) - 1;
+    row.resizes = (more >> 8) & 15;
+    row.savedAt = (more >> 12) - 1;
     row.saved = pools.nodes[stack[at++]!]!;
     this.depth = stack[at++]!;
     this.path[this.depth] = stack.slice(at, at + 2);
@@ -204,7 +208,7 @@ class Exhaustion {
       (next.giveUps << 16) |
       (next.raises << 24) |
       (next.damages << 28);
-    stack[at++] = next.fixes | (next.rollbacks << 4) | ((next.savedAt + 1) << 8);
+    stack[at++] = next.fixes | (next.rollbacks << 4) | (next.resizes << 8) | ((next.savedAt + 1) << 12);
     stack[at++] = next.saved.id;
     stack[at++] = this.depth + 1;
     stack[at++] = code;
@@ -226,6 +230,7 @@ class Exhaustion {
     next.damages = row.damages;
     next.fixes = row.fixes;
     next.rollbacks = row.rollbacks;
+    next.resizes = row.resizes;
     next.savedAt = row.savedAt;
     next.saved = row.saved;
     next.strays = row.strays;
@@ -256,6 +261,10 @@ class Exhaustion {
       for (let n = 0; n < term.m.out.length && row.fixes < cfg.fixes; n++) {
         const fixed = pools.fixed(term, n);
         if (fixed) this.local(KIND.fix, p, n, fixed);
+      }
+      for (let n = 0; n < term.m.out.length && row.resizes < cfg.resizes; n++) {
+        const resized = pools.resized(term, n);
+        if (resized) this.local(KIND.resize, p, n, resized);
       }
       for (let n = 0; n < term.m.out.length; n++) {
         const out = term.m.out[n];
@@ -373,6 +382,7 @@ class Exhaustion {
     const next = this.copy();
     if (kind === KIND.damage) next.damages += 1;
     if (kind === KIND.fix) next.fixes += 1;
+    if (kind === KIND.resize) next.resizes += 1;
     if (kind === KIND['give up'] && this.cfg.giveUps !== Infinity) next.giveUps += 1;
     this.take(p, outcome, '');
     this.offer(kind, p, n, 0);
@@ -401,7 +411,8 @@ class Exhaustion {
   /** A node may still lose its memory, or has lost it: then any call may come to matter again. */
   private fallible(row = this.next): boolean {
     const { cfg } = this;
-    if (row.wipes < cfg.wipes || row.rollbacks < cfg.rollbacks || cfg.damages > 0 || cfg.twins > 0) return true;
+    if (row.wipes < cfg.wipes || row.rollbacks < cfg.rollbacks || cfg.damages > 0) return true;
+    if (cfg.twins > 0 || cfg.resizes > 0) return true;
     for (const node of row.nodes) if (!node.admitted) return true;
     return false;
   }
@@ -479,9 +490,10 @@ class Exhaustion {
       (next.raises << 24) |
       (next.damages << 28);
     let sumB = Math.imul(sumA, 0x27d4eb2f);
-    if (next.fixes + next.rollbacks > 0) {
-      sumA = (sumA + Math.imul(next.fixes + next.rollbacks * 16, 0x165667b1)) | 0;
-      sumB = (sumB + Math.imul(next.fixes + next.rollbacks * 16, 0x2545f491)) | 0;
+    const more = next.fixes + next.rollbacks * 16 + next.resizes * 256;
+    if (more > 0) {
+      sumA = (sumA + Math.imul(more, 0x165667b1)) | 0;
+      sumB = (sumB + Math.imul(more, 0x2545f491)) | 0;
     }
     for (let rest = next.agreed, k = 0; rest !== 0; rest >>>= 8, k++) {
       const hash = (rest & 255) === 0 ? 0 : names[(rest & 255) >> 3]! * 8 + (rest & 7) + 1;
@@ -545,24 +557,23 @@ class Exhaustion {
     const { nodes } = next;
     for (let n = 1; n < nodes.length; n++) for (let k = 0; k < n; k++) this.checkPair(nodes[n]!, nodes[k]!);
     const mixed = cfg.variation === 'mixed-epochs';
-    for (const { seen, quorum } of readersOf(cfg, nodes)) {
+    for (const { hashes, epochs, floor, s, admitted } of readableBy(cfg, nodes)) {
       for (let height = 1; height <= cfg.heights + 1; height++) {
-        for (const { hashes, epochs, floor, s, admitted } of seen) {
-          if (admitted && floor === height)
-            this.agree(height, code(s.record!.floorHash), s.record!.floorHash, 'a reader, by the floor of a node,');
-          const hash = hashes[height - floor - 1];
-          if (hash === undefined) continue;
-          if (floor + hashes.length > height) {
-            this.agree(height, hash, named(hash), 'a reader, by the entry above it,');
-            continue;
-          }
-          let copies = 0;
-          for (const other of seen) {
-            const at = height - other.floor - 1;
-            if (other.hashes[at] === hash && (mixed || other.epochs[at] === epochs[height - floor - 1])) copies++;
-          }
-          if (copies >= quorum) this.agree(height, hash, named(hash), 'a reader, by a quorum of copies,');
+        if (admitted && floor === height)
+          this.agree(height, code(s.record!.floorHash), s.record!.floorHash, 'a reader, by the floor of a node,');
+        const hash = hashes[height - floor - 1];
+        if (hash === undefined) continue;
+        if (floor + hashes.length > height) {
+          this.agree(height, hash, named(hash), 'a reader, by the entry above it,');
+          continue;
         }
+        const epoch = epochs[height - floor - 1]!;
+        const holders = nodes.filter((other) => {
+          const at = height - other.floor - 1;
+          return other.hashes[at] === hash && (mixed || other.epochs[at] === epoch);
+        });
+        if (holders.length > 1 || cfg.nodes <= 2 || cfg.resizes > 0)
+          if (areEnough(cfg, holders, epoch)) this.agree(height, hash, named(hash), 'a reader, by a quorum of copies,');
       }
     }
   }
@@ -623,7 +634,8 @@ class Exhaustion {
   }
 
   private stateOf(row: Row): State {
-    const { agreed, wipes, damages, expiries, raises, fixes, rollbacks, savedAt, saved, strays, giveUps } = row;
+    const { agreed, wipes, damages, expiries, raises, fixes, rollbacks, resizes, savedAt, saved, strays, giveUps } =
+      row;
     return {
       nodes: row.nodes.map(({ model }) => model),
       nets: row.nets.map(({ model }) => model),
@@ -635,6 +647,7 @@ class Exhaustion {
       raises,
       fixes,
       rollbacks,
+      resizes,
       saved: savedAt < 0 ? null : { n: savedAt, node: saved.model },
       strays,
       giveUps,
@@ -647,9 +660,9 @@ class Exhaustion {
   }
 
   private moveOf(code: number, arg: number): Move {
-    const kind = KINDS[code & 15]!;
+    const kind = KINDS[code & 31]!;
     const key = kind === 'late run' ? this.pools.calls[arg]!.sent.key : arg;
-    return { kind, term: ((code >> 4) & 15) - 1, node: ((code >> 8) & 15) - 1, arg: key };
+    return { kind, term: ((code >> 5) & 15) - 1, node: ((code >> 9) & 15) - 1, arg: key };
   }
 }
 
@@ -665,7 +678,7 @@ function namesOf(nodes: readonly Node[], n: number): { a: number; b: number } {
 }
 
 function encode(kind: number, p: number, n: number): number {
-  return kind | ((p + 1) << 4) | ((n + 1) << 8);
+  return kind | ((p + 1) << 5) | ((n + 1) << 9);
 }
 
 function named(hash: number): string {

@@ -90,7 +90,8 @@ function fingerprint(cfg: ModelConfig, state: State): void {
     .add(state.damages)
     .add(state.raises)
     .add(state.fixes)
-    .add(state.rollbacks);
+    .add(state.rollbacks)
+    .add(state.resizes);
   if (cfg.strays !== Infinity) hasher.add(state.strays);
   if (cfg.giveUps !== Infinity) hasher.add(state.giveUps);
   hasher.finish();
@@ -247,6 +248,7 @@ function walkOnce(
         kind === 'wipe' ||
         kind === 'damage' ||
         kind === 'fix' ||
+        kind === 'resize' ||
         kind === 'snapshot' ||
         kind === 'roll back'
       )

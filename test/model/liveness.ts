@@ -18,7 +18,7 @@ import {
   versionCode,
   type Knowledge,
 } from './members.js';
-import { agreedHeight, Next, renewTerm, runAndAnswer, startTerm } from './moves.js';
+import { agreedHeight, gateEnds, Next, renewTerm, runAndAnswer, startTerm } from './moves.js';
 
 const MAX_ROUNDS = 60;
 
@@ -32,7 +32,7 @@ export class Liveness {
     this.calm = {
       ...cfg,
       terms: cfg.terms + 3,
-      heights: cfg.heights + (cfg.rollbacks > 0 ? 6 : cfg.wipes + cfg.damages + cfg.twins > 0 ? 5 : 1),
+      heights: cfg.heights + (cfg.rollbacks > 0 ? 6 : cfg.wipes + cfg.damages + cfg.twins + cfg.resizes > 0 ? 5 : 1),
       heldReplies: false,
       lazyProposals: false,
     };
@@ -169,7 +169,7 @@ export class Liveness {
         const { graceUntil, gateUntil } = state.terms[p]!.t;
         if (graceUntil === Infinity && gateUntil === null) return { why: '', state };
         const next = new Next(this.calm, state);
-        next.step(p, { type: 'tick', now: gateUntil ?? 1 });
+        next.step(p, { type: 'tick', now: gateUntil === null ? 1 : gateEnds(state.terms[p]!.t) });
         state = next.seal();
       }
     }
@@ -180,6 +180,7 @@ export class Liveness {
 /** At rest a leader has no block in flight, and every node that is admitted is its own and holds the same blocks. */
 function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean): string {
   const { t } = state.terms[p]!;
+  if (!mustCommit && isLeftAlone(state, p)) return ''; // its lease ends it
   if (t.phase !== 'leading') return `it rests in phase ${t.phase}`;
   if (t.settings.quiet) return repairedOf(state, p);
   const cutOff = (n: number): boolean =>
@@ -203,6 +204,19 @@ function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean):
       return `nodes differ: node ${n + 1} holds ${headers(state, own, at).join(' ') || 'nothing'}`;
   }
   return '';
+}
+
+/**
+ * Fewer than a quorum can accept anything of it, and one of the others is not fenced but forgot, or has another memory
+ * than the one that counts.
+ */
+function isLeftAlone(state: State, p: number): boolean {
+  const { t } = state.terms[p]!;
+  if (t.configuration === null) return false;
+  const own = ownOf(state.terms[p]!).map(({ n, at }) => ({ s: state.nodes[at]!.s, named: t.nodes[n]!.named }));
+  const counting = own.filter(({ s, named }) => isAdmitted(s) && s.record!.incarnation === named);
+  const able = counting.filter(({ s }) => (s.epoch ?? 0) <= t.epoch);
+  return counting.length < own.length && able.length < t.settings.quorum;
 }
 
 function isReadmittedByOther(t: TermState, n: number, s: MemoryNodeState): boolean {

@@ -9,6 +9,7 @@ import {
   memoryNamed,
   parseConfiguration,
   quorumFor,
+  withoutMember,
   type Configuration,
 } from '../../src/core/protocol/configuration.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
@@ -28,10 +29,14 @@ export function memberIds(cfg: ModelConfig): string[] {
   return Array.from({ length: cfg.nodes }, (_, n) => `r${n + 1}`);
 }
 
-/** The members' servers come first, in the order of their ids, then the twin of the last one, then a stranger. */
+/**
+ * The members' servers come first, in the order of their ids, then the twin of the last one, a stranger, and a server
+ * that may become a member.
+ */
 export function serverIds(cfg: ModelConfig): string[] {
   const ids = memberIds(cfg);
-  return [...ids, ...(cfg.twins > 0 ? [ids.at(-1)!] : []), ...(cfg.otherLists ? [STRANGER] : [])];
+  const further = cfg.resizes > 0 ? [`r${cfg.nodes + 1}`] : [];
+  return [...ids, ...(cfg.twins > 0 ? [ids.at(-1)!] : []), ...(cfg.otherLists ? [STRANGER] : []), ...further];
 }
 
 /** Servers below this one are interchangeable. */
@@ -48,7 +53,9 @@ export function listsOf(cfg: ModelConfig): readonly NodeList[] {
     const ids = memberIds(cfg);
     const servers = ids.map((_, n) => n);
     const last = cfg.nodes - 1;
-    known = [{ ids, servers }];
+    // What the configuration does not name is a stranger to the term.
+    const all = cfg.resizes > 0 ? serverIds(cfg) : ids;
+    known = [{ ids: all, servers: all.map((_, n) => n) }];
     if (cfg.twins > 0) known = [...known, { ids, servers: [...servers.slice(0, last), cfg.nodes] }];
     if (cfg.otherLists)
       known = [
@@ -56,6 +63,7 @@ export function listsOf(cfg: ModelConfig): readonly NodeList[] {
         { ids: [...ids, STRANGER], servers: [...servers, serverIds(cfg).length - 1] },
         { ids: [ids[last]!], servers: [last] },
       ];
+    if (cfg.variation === 'joint-claim') known = [...known, known[0]!];
     lists.set(cfg, known);
   }
   return known;
@@ -129,6 +137,8 @@ export function configurationsOn(servers: readonly { s: MemoryNodeState }[]): (C
 
 /** What a term counts by: the configuration or, where that rule is broken, its process's own list. */
 function countedBy(cfg: ModelConfig, configuration: Configuration | null, list: number): Configuration | null {
+  if (cfg.variation === 'joint-claim' && configuration !== null && list === 1)
+    return withoutMember(configuration, memberIds(cfg)[0]!, configuration.version);
   if (cfg.variation !== 'own-list' || configuration === null) return configuration;
   const { ids } = listsOf(cfg)[list]!;
   return {

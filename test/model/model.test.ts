@@ -28,6 +28,7 @@ it.each<[string, Partial<ModelConfig>]>([
   ['a raised epoch', { strays: 0, giveUps: 0, raises: 1, staleStores: false }],
   ['a second server behind one id', { strays: 1, giveUps: 0, twins: 1, staleStores: false }],
   ['other lists of nodes', { strays: 0, giveUps: 0, otherLists: true, staleStores: false }],
+  ['one member more or less', { nodes: 2, strays: 0, giveUps: 0, heights: 2, resizes: 1, staleStores: false }],
   ['a wipe', { strays: 0, giveUps: 0, wipes: 1, staleStores: false }],
 ])(
   'model: %s, explored in pieces and as whole states → the same number of states',

@@ -2,9 +2,10 @@
 // say about the result. The terms' part is decided by the production reducer alone (`step`), the nodes' part by the
 // in-memory twin alone (`applyCall`).
 import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
-import type { Header, NodeCall, NodeReply } from '../../src/core/protocol/types.js';
+import type { Epoch, Header, NodeCall, NodeReply } from '../../src/core/protocol/types.js';
 import { cloneTerm, step } from '../../src/core/protocol/term.js';
 import { newTerm, type Effect, type TermEvent, type TermState } from '../../src/core/protocol/term-state.js';
+import { notedChange, whyNoChange } from '../../src/core/protocol/reconfigure.js';
 import type { AdmissionBegun } from '../../src/core/protocol/node-progress.js';
 import {
   configurationText,
@@ -13,7 +14,9 @@ import {
   parseConfiguration,
   quorumFor,
   withMemory,
+  withoutMember,
   type Configuration,
+  type MembersChange,
 } from '../../src/core/protocol/configuration.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 import { configurationsOn, isEarlier, knowledgeOf, listsOf, serverIds, type Knowledge } from './members.js';
@@ -59,7 +62,8 @@ export type MoveKind =
   | 'damage'
   | 'fix'
   | 'snapshot'
-  | 'roll back';
+  | 'roll back'
+  | 'resize';
 
 export interface Move {
   kind: MoveKind;
@@ -203,10 +207,26 @@ export function storeUpTo(cfg: ModelConfig, state: State, height: number): Store
     const epochs = state.nodes.map(
       ({ s }) => s.entries.find((entry) => entry.height === h && entry.hash === hash)?.epoch ?? 0,
     );
-    const epoch = epochs.find((e) => e > 0 && epochs.filter((other) => other === e).length >= quorumOf(cfg.nodes)) ?? 0;
+    const epoch =
+      epochs.find((e) => e > 0 && epochs.filter((other) => other === e).length >= quorumOf(cfg.nodes + cfg.resizes)) ??
+      0;
     store.push({ ...blockOf(hash.charCodeAt(0) - 49, h, parent), epoch });
   }
   return store;
+}
+
+/** A member is to leave; what is none is to become one. null: the leader would refuse. */
+export function resizing(t: TermState, node: number): TermEvent | null {
+  const id = t.settings.ids![node]!;
+  const member = memberOf(t.configuration, id) !== undefined;
+  const change: MembersChange = member ? { kind: 'remove', id } : { kind: 'add', id, url: `redis://${id}` };
+  if (t.change || whyNoChange(t, change) !== '') return null;
+  return { type: 'change', now: 0, change, node: member ? -1 : node };
+}
+
+/** When the next block no longer waits: for an admission, or for the nodes to note a change of the members. */
+export function gateEnds(t: TermState): number {
+  return Math.min(t.gateUntil!, t.change?.next ? t.change.by : Infinity);
 }
 
 function termMoves(cfg: ModelConfig, state: State, term: number, visit: Visit, wanted: Wanted): void {
@@ -220,7 +240,7 @@ function termMoves(cfg: ModelConfig, state: State, term: number, visit: Visit, w
   }
   if (t.gateUntil !== null && wanted('gate over', term, -1, 0)) {
     const next = new Next(cfg, state);
-    next.step(term, { type: 'tick', now: t.gateUntil });
+    next.step(term, { type: 'tick', now: gateEnds(t) });
     visit({ kind: 'gate over', term, node: -1, arg: 0 }, next.seal());
   }
   for (let node = 0; node < t.nodes.length && state.damages < cfg.damages; node++) {
@@ -231,6 +251,14 @@ function termMoves(cfg: ModelConfig, state: State, term: number, visit: Visit, w
     next.damages += 1;
     next.step(term, { type: 'damaged', now: 0, node, incarnation: track.incarnation, why: 'said so' });
     visit({ kind: 'damage', term, node, arg: 0 }, next.seal());
+  }
+  for (let node = 0; node < t.nodes.length && state.resizes < cfg.resizes; node++) {
+    const event = resizing(t, node);
+    if (!event || !wanted('resize', term, node, 0)) continue;
+    const next = new Next(cfg, state);
+    next.resizes += 1;
+    next.step(term, event);
+    visit({ kind: 'resize', term, node, arg: 0 }, next.seal());
   }
   for (let node = 0; node < t.nodes.length && state.fixes < cfg.fixes; node++) {
     if (t.phase !== 'leading' || t.nodes[node]!.standing !== 'quarantined' || !wanted('fix', term, node, 0)) continue;
@@ -364,6 +392,7 @@ export class Next {
   raises: number;
   fixes: number;
   rollbacks: number;
+  resizes: number;
   saved: State['saved'];
   giveUps: number;
   protected violation = '';
@@ -386,6 +415,7 @@ export class Next {
     this.raises = from.raises;
     this.fixes = from.fixes;
     this.rollbacks = from.rollbacks;
+    this.resizes = from.resizes;
     this.saved = from.saved;
     this.giveUps = from.giveUps;
     this.nodes = from.nodes.slice();
@@ -534,7 +564,7 @@ export class Next {
     for (let i = 0; i < events.length; i++) {
       const undone = breaks(this.cfg, m.t, events[i]!);
       const effects = step(m.t, events[i]!, chainOf(m.store, this.cfg.window));
-      undone();
+      undone(effects);
       for (const effect of effects) this.perform(p, m, effect, events);
     }
     const { phase, epoch } = m.t;
@@ -557,7 +587,7 @@ export class Next {
     const { t } = m;
     switch (effect.type) {
       case 'call':
-        if (t.configuration && !memberOf(t.configuration, t.settings.ids![effect.node]!))
+        if (!isAsked(t, effect.node) && this.cfg.variation !== 'resize-in-term')
           return this.violate(`I13: term ${p + 1} asks a stranger for ${effect.call.script}`);
         if (effect.call.script === 'begin_admission') {
           if (m.admissions >= MAX_ADMISSIONS) return; // never sent, never answered
@@ -684,6 +714,7 @@ export class Next {
       this.rollbacks < cfg.rollbacks ||
       cfg.damages > 0 ||
       cfg.twins > 0 ||
+      cfg.resizes > 0 ||
       nodes.some(({ s }) => !isAdmitted(s));
     for (let n = 0; n < nodes.length; n++) {
       const added = this.sent[n];
@@ -715,6 +746,7 @@ export class Next {
       raises: this.raises,
       fixes: this.fixes,
       rollbacks: this.rollbacks,
+      resizes: this.resizes,
       saved: this.saved,
       strays: this.from.strays,
       giveUps: this.giveUps,
@@ -746,43 +778,45 @@ export class Next {
 
   /** Readers: what they take as committed (section 7). */
   private probe(): void {
-    for (const reader of readersOf(this.cfg, this.nodes)) {
-      for (let height = 1; height <= this.agreed.length; height++) {
-        for (const { s } of reader.seen) {
-          const { floor, floorHash } = s.record!;
-          if (floor === height && isAdmitted(s, this.cfg.mutant))
-            this.agree(height, floorHash, 'a reader, by the floor of a node,');
-          const entry = s.entries[height - floor - 1];
-          if (!entry) continue;
-          if (s.entries[height - floor]) {
-            this.agree(height, entry.hash, 'a reader, by the entry above it,');
-            continue;
-          }
-          let copies = 0;
-          for (const other of reader.seen) {
-            const copy = other.s.entries.find((one) => one.height === height);
-            const same = copy?.epoch === entry.epoch || this.cfg.variation === 'mixed-epochs';
-            if (copy?.hash === entry.hash && same) copies++;
-          }
-          if (copies >= reader.quorum) this.agree(height, entry.hash, 'a reader, by a quorum of copies,');
+    const { cfg, nodes } = this;
+    for (let height = 1; height <= this.agreed.length; height++) {
+      for (const { s } of readableBy(cfg, nodes)) {
+        const { floor, floorHash } = s.record!;
+        if (floor === height && isAdmitted(s, cfg.mutant))
+          this.agree(height, floorHash, 'a reader, by the floor of a node,');
+        const entry = s.entries[height - floor - 1];
+        if (!entry) continue;
+        if (s.entries[height - floor]) {
+          this.agree(height, entry.hash, 'a reader, by the entry above it,');
+          continue;
         }
+        const holders = nodes.filter((other) => {
+          const copy = other.s.entries.find((one) => one.height === height);
+          return copy?.hash === entry.hash && (copy.epoch === entry.epoch || cfg.variation === 'mixed-epochs');
+        });
+        if (areEnough(cfg, holders, entry.epoch)) this.agree(height, entry.hash, 'a reader, by a quorum of copies,');
       }
     }
   }
 }
 
+/** The servers that a reader may read: those whose memory a configuration names that they may know no later one than. */
+export function readableBy<N extends { s: MemoryNodeState }>(cfg: ModelConfig, nodes: readonly N[]): N[] {
+  const known = configurationsOn(nodes);
+  return nodes.filter(({ s }) => known.some((configuration) => isSeen(cfg, s, configuration)));
+}
+
 /**
- * Readers that see all servers at once, one for each configuration that they may know: each counts the memories that its
- * configuration names, by the quorum of that configuration. A server that knows a later one would teach it that.
+ * Whether copies of one epoch commit a block: the newest configuration among the holders that a reader sees says whose
+ * copies count, and how many are needed. It may see any of the holders. A configuration of a later term says nothing.
  */
-export function readersOf<N extends { s: MemoryNodeState }>(
-  cfg: ModelConfig,
-  nodes: readonly N[],
-): { seen: N[]; quorum: number }[] {
-  return configurationsOn(nodes).map((configuration) => ({
-    seen: nodes.filter(({ s }) => isSeen(cfg, s, configuration)),
-    quorum: configuration === null ? quorumOf(cfg.nodes) : quorumFor(configuration),
-  }));
+export function areEnough(cfg: ModelConfig, holders: readonly { s: MemoryNodeState }[], epoch: Epoch): boolean {
+  return configurationsOn(holders).some((configuration) => {
+    const later = configuration !== null && configuration.version.epoch > epoch;
+    if (later && cfg.variation !== 'later-count') return false;
+    const copies = holders.filter(({ s }) => isSeen(cfg, s, configuration)).length;
+    return copies >= (configuration === null ? quorumOf(cfg.nodes) : quorumFor(configuration));
+  });
 }
 
 function isSeen(cfg: ModelConfig, s: MemoryNodeState, configuration: Configuration | null): boolean {
@@ -813,6 +847,12 @@ export function brokenIn(n: number, before: MemoryNodeState, s: MemoryNodeState,
 
 const ORDINARY_ENDS = new Set(['PROMOTION_LOST', 'CLAIM_LOST', 'FENCED', 'LEASE_EXPIRED', 'RENEW', 'RECONFIGURED']);
 
+/** A member, the server that is to become one, or the one that is to leave. */
+function isAsked({ configuration, settings, change }: TermState, node: number): boolean {
+  const id = settings.ids![node]!;
+  return configuration === null || memberOf(configuration, id) !== undefined || change?.candidate === node;
+}
+
 /** The model names nonces itself; the configuration that the admission brings names the same. */
 function renamed(t: TermState, node: number, nonce: string): { config?: string } {
   const admission = t.nodes[node]!.admission!;
@@ -824,7 +864,7 @@ function renamed(t: TermState, node: number, nonce: string): { config?: string }
 }
 
 /** Breaks a rule of the term while it takes this event. Returns what is to be done behind the reducer's back after it. */
-function breaks({ variation }: ModelConfig, t: TermState, event: TermEvent): () => void {
+function breaks({ variation }: ModelConfig, t: TermState, event: TermEvent): (effects: readonly Effect[]) => void {
   const begun = (): AdmissionBegun[] =>
     t.nodes.flatMap(({ admission }) => (admission?.begun ? [admission as AdmissionBegun] : []));
   switch (variation) {
@@ -847,6 +887,46 @@ function breaks({ variation }: ModelConfig, t: TermState, event: TermEvent): () 
         for (const admission of begun()) if (busy!.id >= admission.provesFrom) admission.proof |= 1 << event.node;
       };
     }
+    case 'two-at-a-time': {
+      const made = t.change?.next;
+      return (effects) => {
+        const { change } = t;
+        if (!change?.next || made) return;
+        const next = withoutMember(change.next, change.next.members.at(-1)!.id, change.next.version);
+        t.change = { ...change, next };
+        for (const effect of effects)
+          if (effect.type === 'call' && effect.call.script === 'claim') effect.call.config = configurationText(next);
+      };
+    }
+    case 'joint-claim': {
+      const promoting = t.phase === 'promoting';
+      return (effects) => {
+        // It has a version of this term's, as if this term had made it while it led.
+        if (!promoting || t.phase !== 'claiming' || isAsked(t, 0)) return;
+        t.configuration = { ...t.configuration!, version: { epoch: t.epoch, turn: 0 } };
+        for (const effect of effects)
+          if (effect.type === 'call' && effect.call.script === 'claim')
+            effect.call.config = configurationText(t.configuration);
+      };
+    }
+    case 'resize-in-term':
+      return (effects) => {
+        const { change } = t;
+        const end = effects.find((effect) => effect.type === 'ended');
+        if (!change?.next || !end || notedChange(t) === null) return;
+        // Not renewed: the members change, and the next block may come.
+        t.phase = 'leading';
+        t.ended = null;
+        t.configuration = change.next;
+        t.settings = { ...t.settings, quorum: quorumFor(change.next) };
+        t.change = null;
+        t.gateUntil = null;
+        t.nodes.forEach((progress, n) => {
+          (progress as { named: string | null }).named = memoryNamed(change.next!, t.settings.ids![n]!);
+        });
+        const { height, hash } = t.committed;
+        (effects as Effect[]).splice(effects.indexOf(end), 1, { type: 'ready', height: height + 1, parent: hash });
+      };
     case 'any-memory':
       return () => {
         for (const progress of t.nodes as { named: string | null }[]) progress.named = null;

@@ -279,6 +279,63 @@ const MEMBERS: Mutation[] = [
   },
 ];
 
+/** Term 1 has node 1 note a change and its time is over. Its renewal, and a term that knew nothing of it, go on. */
+const TWO_AT_A_TIME = `
+1 start
+1 run 1
+1 run 2
+1 run 3
+1 run 1
+1 run 2
+1 run 3
+1 resize 3
+1 run 1
+1 run 2
+2 start @1
+1 run 1
+1 gate over
+3 renew
+3 run 1
+3 run 1
+3 run 1
+3 run 1
+2 run 2
+2 run 3
+2 grace over
+2 run 2
+2 run 3`;
+
+/** Four members. Terms 1 and 3 drop the last one, while term 2 claims with a change of its own: without the first one. */
+const JOINT_CLAIM = `
+1 start
+1 run 1
+1 run 2
+1 run 3
+1 run 4
+1 run 1
+1 run 2
+1 run 3
+1 run 4
+1 resize 4
+1 run 1
+1 run 2
+1 run 3
+2 start @33
+1 run 1
+1 run 2
+1 gate over
+3 renew
+3 run 1
+3 run 2
+3 grace over
+3 run 1
+3 run 2
+2 run 3
+2 run 4
+2 grace over
+2 run 3
+2 run 4`;
+
 const COVERED: { rule: string; spaces: { cfg: Partial<ModelConfig>; states: number }[] }[] = [
   {
     // Exactly as many states as with the rule kept: a leader never gets HEIGHT_EXISTS, because it replaces what its
@@ -312,6 +369,17 @@ const COVERED: { rule: string; spaces: { cfg: Partial<ModelConfig>; states: numb
     // The node refuses the claim (NOT_MEMBER), and the term does not count it: either is enough.
     rule: 'any memory counted, where nodes still refuse claims that name another',
     spaces: [{ cfg: { ...TWINS, variation: 'any-memory' }, states: 199_946 }],
+  },
+  {
+    // Neighbours meet: one change inside a term needs no other count (three members by hand: docs/PROOF.md). It takes
+    // two changes in one term, and a reader that has asked before them.
+    rule: 'a term that goes on under the changed set of members',
+    spaces: [{ cfg: { ...QUIET, nodes: 2, heights: 2, resizes: 1, variation: 'resize-in-term' }, states: 3_305 }],
+  },
+  {
+    // The term that made the change has settled what was there (three members by hand: docs/PROOF.md).
+    rule: "copies counted by a later term's configuration",
+    spaces: [{ cfg: { ...QUIET, nodes: 2, heights: 2, resizes: 1, variation: 'later-count' }, states: 3_178 }],
   },
   {
     rule: 'the owner check dropped, no wipes',
@@ -366,6 +434,22 @@ describe('mutants', () => {
       expect({ why: finding?.why ?? '', complete }).toEqual({ why: '', complete: true });
     },
     300_000,
+  );
+
+  it.each([
+    { rule: 'two members leave at once', trace: TWO_AT_A_TIME, cfg: { nodes: 3, variation: 'two-at-a-time' as const } },
+    {
+      rule: 'a claim brings a change of its own',
+      trace: JOINT_CLAIM,
+      cfg: { nodes: 4, variation: 'joint-claim' as const },
+    },
+  ])(
+    'model: $rule → two terms claim one epoch; with the rule kept, the same path is harmless',
+    ({ rule, trace, cfg }) => {
+      const config: ModelConfig = { ...BASE, ...QUIET, name: rule, terms: 3, heights: 2, resizes: 1, ...cfg };
+      expect(replay(config, traceOf(trace), /^I/).why).toMatch(/^I1/);
+      expect(replay({ ...config, variation: '' }, traceOf(trace.replace('@33', '@1')), /^I/).why).toBe('');
+    },
   );
 
   it(

@@ -5,7 +5,7 @@
 import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
 import { configurationText } from '../../src/core/protocol/configuration.js';
 import type { NodeReply } from '../../src/core/protocol/types.js';
-import { brokenIn, mayMatter, mayPromote, Next, storeUpTo } from './moves.js';
+import { brokenIn, gateEnds, mayMatter, mayPromote, Next, resizing, storeUpTo } from './moves.js';
 import { serverIds, type Knowledge } from './members.js';
 import {
   code,
@@ -88,6 +88,7 @@ export interface Term extends Prints {
   gaveUp: (Outcome | null | undefined)[];
   damaged: (Outcome | null)[];
   fixed: (Outcome | null)[];
+  resized: (Outcome | null | undefined)[];
   grace: Outcome | null | undefined;
   gate: Outcome | null | undefined;
   produced: Outcome | null | undefined;
@@ -155,6 +156,7 @@ const NOTHING: State = {
   raises: 0,
   fixes: 0,
   rollbacks: 0,
+  resizes: 0,
   saved: null,
   strays: 0,
   giveUps: 0,
@@ -301,6 +303,7 @@ export class Pools {
       gaveUp: [],
       damaged: [],
       fixed: [],
+      resized: [],
       grace: undefined,
       gate: undefined,
       produced: undefined,
@@ -522,9 +525,17 @@ export class Pools {
   }
 
   gateOver(term: Term): Outcome | null {
-    const { gateUntil } = term.m.t;
+    const { t } = term.m;
     return (term.gate ??=
-      gateUntil === null ? null : this.alone(term, (next) => next.step(term.p, { type: 'tick', now: gateUntil })));
+      t.gateUntil === null ? null : this.alone(term, (next) => next.step(term.p, { type: 'tick', now: gateEnds(t) })));
+  }
+
+  /** An operator asks the leader to change the members. */
+  resized(term: Term, n: number): Outcome | null {
+    const known = term.resized[n];
+    if (known !== undefined) return known;
+    const event = resizing(term.m.t, n);
+    return (term.resized[n] = event && this.alone(term, (next) => next.step(term.p, event)));
   }
 
   produced(term: Term): Outcome | null {

@@ -27,7 +27,7 @@ for (const { cfg, limits, bounded } of chosen) {
     `${cfg.name}: ${result.states} states ${result.complete ? '(all)' : '(not all)'}, ` +
       `${result.moves} moves, deepest ${result.deepest}, ` +
       `${result.livenessChecks} liveness runs, ${s} s; N=${cfg.nodes} terms=${cfg.terms} ` +
-      `heights=${cfg.heights} twins=${cfg.twins} lists=${cfg.otherLists ? 'any' : 'one'} wipes=${cfg.wipes} damages=${cfg.damages} ` +
+      `heights=${cfg.heights} twins=${cfg.twins} lists=${cfg.otherLists ? 'any' : 'one'} resizes=${cfg.resizes} wipes=${cfg.wipes} damages=${cfg.damages} ` +
       `repairs=${cfg.repairs} fixes=${cfg.fixes} window=${cfg.window} rollbacks=${cfg.rollbacks} ` +
       `expiries=${cfg.expiries} raises=${cfg.raises} strays=${cfg.strays} ` +
       `giveUps=${cfg.giveUps}${bounded ? `; bounded: ${bounded}` : ''}\n`,

@@ -87,7 +87,15 @@ type Variation =
   /** A term counts a node whatever memory it answers with. */
   | 'any-memory'
   /** A term counts by the list of nodes that its process was started with. */
-  | 'own-list';
+  | 'own-list'
+  /** Two members leave at once. */
+  | 'two-at-a-time'
+  /** A term goes on under the changed set of members. */
+  | 'resize-in-term'
+  /** A reader counts by what a holder knows now, also where a later term has brought it that. */
+  | 'later-count'
+  /** A term brings a change of its own with its claim: it has no first member any more. */
+  | 'joint-claim';
 
 export interface ModelConfig {
   name: string;
@@ -100,6 +108,8 @@ export interface ModelConfig {
   /** A process may have a stranger in its list of nodes, or name the last node only. */
   otherLists: boolean;
   terms: number;
+  /** Times that an operator asks a leader to take in one more server, or to drop a member. */
+  resizes: number;
   /** Blocks are proposed up to this height. */
   heights: number;
   wipes: number;
@@ -150,6 +160,7 @@ export const BASE: ModelConfig = {
   configured: true,
   twins: 0,
   otherLists: false,
+  resizes: 0,
   terms: 2,
   heights: 1,
   wipes: 0,
@@ -247,6 +258,7 @@ export interface State {
   raises: number;
   fixes: number;
   rollbacks: number;
+  resizes: number;
   /** What one node held at an earlier moment. */
   saved: { n: number; node: ModelNode } | null;
   strays: number;
@@ -307,7 +319,7 @@ export function settingsOf(
     regainMs: 0,
     renewNotBefore: [],
     maxAdopt: 1000,
-    readmit: cfg.wipes > 0 || cfg.damages > 0 || cfg.rollbacks > 0 || cfg.twins > 0,
+    readmit: cfg.wipes > 0 || cfg.damages > 0 || cfg.rollbacks > 0 || cfg.twins > 0 || cfg.resizes > 0,
   };
 }
 
@@ -346,6 +358,7 @@ export function initialState(cfg: ModelConfig): State {
     raises: 0,
     fixes: 0,
     rollbacks: 0,
+    resizes: 0,
     saved: null,
     strays: 0,
     giveUps: 0,
@@ -637,6 +650,7 @@ export function sealTerm(m: ModelTerm): void {
   for (const block of m.store) h.add(code(block.hash)).add(block.epoch + 300);
   h.add(m.admissions).add(t.gateUntil === null ? 0 : 1);
   h.add(versionCode(t.configuration)).add(t.nextTurn);
+  if (t.change) h.add(t.change.next ? 2 : 1);
   h.finish();
   m.a = h.a;
   m.b = h.b;
@@ -654,6 +668,8 @@ export function sealTerm(m: ModelTerm): void {
         !out ? 77 : names === OWN_NAMES || !out.call ? out.key : keyOf(t.settings.owner.charCodeAt(1) - 49, out.call),
       );
     c.add(nonceCode(track.named ?? ''));
+    if (t.change && 'id' in t.change.change && t.change.change.id === t.settings.ids![n])
+      c.add(700 + (t.change.candidate === n ? 1 : 0));
     c.add(
       (track.unnoted ? 1 : 0) + (CLAIMS.has(track.busy?.kind ?? '') && track.busy!.id < t.configurationFrom ? 2 : 0),
     );
