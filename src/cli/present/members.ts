@@ -1,8 +1,8 @@
 // `seq cluster resize` and `seq cluster set` → lines before the question, and Result. Pure. The names in `data` are a
 // contract (schemas/cluster.resize.json, schemas/cluster.set.json).
+import { duration } from '../../core/duration.js';
 import type { ChangeDone, ChangePlan, Retired } from '../../core/operate/change-members.js';
 import type { MembersChange } from '../../core/protocol/configuration.js';
-import { formatDuration, formatSize } from '../support/units.js';
 import type { Result } from './result.js';
 
 const RETIRED: Record<Retired, string> = {
@@ -24,9 +24,9 @@ export function settingsText({
   maxBlockBytes,
 }: Extract<MembersChange, { kind: 'set' }>['settings']): string[] {
   return [
-    ...(dedupMs === undefined ? [] : [`de-duplication window ${formatDuration(dedupMs)}`]),
+    ...(dedupMs === undefined ? [] : [`de-duplication window ${duration(dedupMs)}`]),
     ...(dedupItems === undefined ? [] : [`${dedupItems} remembered keys`]),
-    ...(maxBlockBytes === undefined ? [] : [`largest block ${formatSize(maxBlockBytes)}`]),
+    ...(maxBlockBytes === undefined ? [] : [`largest block ${maxBlockBytes} bytes`]),
   ];
 }
 
