@@ -1,5 +1,6 @@
 // What `seq run` refuses before it takes part in anything: exit code, error code, what is said, and that nothing was
 // changed. Real servers; every case is a process of its own.
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
@@ -80,14 +81,45 @@ function expectRefused(ran: Ran, exit: number, code: string, says: RegExp): void
 }
 
 describe('run: refused, and why', () => {
-  test('run: another node of another cluster among ours → 76, the node is named', async () => {
+  test('run: one node of three is foreign → it is named, and the sequencer goes on', async () => {
     const [r1, r2] = lab.nodeFlags as [string, string];
-    expectRefused(
-      await run(nodes(r1, r2, `r3=${foreign.url}`)),
-      76,
-      'WRONG_CLUSTER',
-      new RegExp(`r3 \\(${foreign.url}\\) belongs to cluster`),
-    );
+    const says = new RegExp(`r3 \\(${foreign.url}\\) belongs to cluster`);
+    const ran = await run([...nodes(r1, r2, `r3=${foreign.url}`), '--log-level', 'debug'], {
+      during: (child) => until(child, /"event":"stored"/, 'SIGTERM'),
+    });
+    expect(ran.code, ran.stderr).toBe(0);
+    expect(ran.stdout).toMatch(/"level":"warn".*"code":"WRONG_CLUSTER"/);
+    expect(ran.stdout).toMatch(says);
+  });
+
+  test.each([
+    [
+      'wants a password',
+      'NODE_DENIED',
+      ['config', 'set', 'requirepass', 'sesame-open'],
+      ['config', 'set', 'requirepass', ''],
+    ],
+    [
+      'evicts',
+      'EVICTION',
+      ['config', 'set', 'maxmemory-policy', 'allkeys-lru'],
+      ['config', 'set', 'maxmemory-policy', 'noeviction'],
+    ],
+  ])('run: one node of three %s → %s is logged, and the sequencer goes on', async (_how, code, spoil, mend) => {
+    const redis = (...args: string[]) => {
+      const done = spawnSync('redis-cli', ['-u', lab.url('r3'), ...args], { encoding: 'utf8' });
+      expect(`${done.stdout}${done.stderr}`).toMatch(/OK/);
+    };
+    redis(...spoil);
+    try {
+      const ran = await run([...nodes(...lab.nodeFlags), '--log-level', 'debug'], {
+        during: (child) => until(child, /"event":"stored"/, 'SIGTERM'),
+      });
+      expect(ran.code, ran.stderr).toBe(0);
+      expect(ran.stdout).toMatch(new RegExp(`"level":"warn".*"code":"${code}".*it goes on without r3`));
+    } finally {
+      redis(...(code === 'NODE_DENIED' ? ['-a', 'sesame-open'] : []), ...mend);
+    }
   });
 
   test('run: a node under another name than its record has → 76', async () => {

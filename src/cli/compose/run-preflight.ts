@@ -3,35 +3,29 @@
 // become true; throws for the others.
 import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../../core/errors.js';
+import { familyOf } from '../../core/generation.js';
 import type { SeqLog } from '../../core/log/log.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
 import { refuseUnfit } from '../../core/operate/bootstrap.js';
-import type { NodePort } from '../../core/ports.js';
 import type { AgreedSettings } from '../../core/protocol/configuration.js';
-import { refusalText } from '../../core/protocol/refusals.js';
 import type { NodeReply, NodeView } from '../../core/protocol/types.js';
 import type { Surroundings } from '../cluster/settings.js';
 import { agreedBy, firstSettings } from './agreed-settings.js';
-import { checkNode, openCluster, type Cluster } from './open-cluster.js';
+import {
+  clusteredNodes,
+  deniedNodes,
+  nodesWithoutRights,
+  notThisNode,
+  unfitNodes,
+  type Answer,
+  type Fault,
+  type Seen,
+} from './node-faults.js';
+import { openCluster, type Cluster } from './open-cluster.js';
 import { firstBootstrap } from './run-first-start.js';
 import type { RunSettings } from './run-settings.js';
 
 const RETRY_MS = 1000;
-const RIGHTS_LIMIT_MS = 2000;
-/** Errors that only a server in cluster mode gives. It will always refuse our scripts, so waiting is useless. */
-const CLUSTER_MODE = /^(CROSSSLOT|CLUSTERDOWN|MOVED|ASK|TRYAGAIN)\b/;
-
-/** One node and what it reported about itself. */
-interface Answer {
-  node: NodePort;
-  reply: NodeReply<NodeView>;
-}
-
-/** A node that answered. */
-interface Seen {
-  port: NodePort;
-  view: NodeView;
-}
 
 /**
  * Opens the nodes and waits while fewer than a quorum answer. Returns the cluster and the settings from its
@@ -54,7 +48,11 @@ export async function waitForCluster(
     );
     try {
       if (await usable(cluster, replies, settings, log)) {
-        const views = replies.flatMap(({ reply }) => (reply.outcome === 'accepted' ? [reply.value] : []));
+        const views = replies.flatMap(({ reply }) =>
+          reply.outcome === 'accepted' && familyOf(reply.value.cluster) === familyOf(cluster.identity.cluster)
+            ? [reply.value]
+            : [],
+        );
         return { cluster, agreed: agreedBy(settings.agreed, views) ?? firstSettings(settings.agreed) };
       }
     } catch (error) {
@@ -73,23 +71,27 @@ async function usable(
   settings: RunSettings,
   log: SeqLog,
 ): Promise<boolean> {
-  const seen = replies.flatMap(({ node, reply }): Seen[] =>
+  let seen = replies.flatMap(({ node, reply }): Seen[] =>
     reply.outcome === 'accepted' ? [{ port: node, view: reply.value }] : [],
   );
   refuseStrangers(cluster, log);
-  await refuseDenied(cluster, replies);
-  refuseRedisCluster(replies);
+  const faults = [...(await deniedNodes(cluster, replies)), ...clusteredNodes(replies), ...unfitNodes(cluster, seen)];
+  tolerate(cluster, replies, faults, log);
+  seen = seen.filter(({ port }) => !faults.some(({ node }) => node === port));
+  // Two names of one server are no fault of one node: its vote would count twice.
   refuseUnfit(seen);
   // An identity that only few nodes reported is not enough to refuse a node: ask again.
   if (cluster.identity.cluster === '' && seen.some(({ view }) => view.cluster !== '')) return false;
   if (!sameCluster(cluster, seen, log)) return false;
   if (!quorumAnswers(cluster, replies, seen, log)) return false;
   if (!seen.some(({ view }) => view.cluster !== '' && view.admission !== 'bootstrap')) {
+    // A cluster is made of all its nodes.
+    if (faults[0] !== undefined) throw faults[0].error;
     if (!settings.bootstrap) throw notInitialised();
     await firstBootstrap(cluster, settings, log);
     return false; // opened again, under the identity it now has
   }
-  await refuseMissingRights(cluster);
+  tolerate(cluster, replies, [...faults, ...(await nodesWithoutRights(cluster))], log);
   // Where the nodes know who they are, no list decides anything.
   if (cluster.configuration === null) refuseDrift(cluster, seen, settings.id);
   return true;
@@ -129,55 +131,29 @@ function refuseStrangers(cluster: Cluster, log: SeqLog): void {
   }
 }
 
-async function refuseDenied(cluster: Cluster, replies: readonly Answer[]): Promise<void> {
-  const denied = replies.find(
-    ({ reply }) => reply.outcome === 'refused' && (reply.reason === 'NOAUTH' || reply.reason === 'NOPERM'),
-  );
-  if (denied && denied.reply.outcome === 'refused') {
-    // Inside a script the server does not say which command was denied. Tried one by one, it does.
-    if (denied.reply.reason === 'NOPERM') await refuseMissingRights(cluster);
-    throw new SeqError({
-      code: 'NODE_DENIED',
-      exit: EXIT.denied,
-      message: `${denied.node.id} (${denied.node.url}) refused: ${refusalText(denied.reply)}`,
-      why: 'the server wants a user, a password or more rights than this one has',
-      changed: 'nothing',
-      next: [
-        'give them by SEQ_USERNAME and SEQ_PASSWORD_FILE, or in the context (passwordFile, ' +
-          'passwordCommand, passwordEnv)',
-        'seq doctor --acl',
-      ],
-    });
-  }
-}
-
-function refuseRedisCluster(replies: readonly Answer[]): void {
-  const clustered = replies.find(
-    ({ reply }) => reply.outcome === 'unknown' && reply.step === 'reply' && CLUSTER_MODE.test(reply.cause),
-  );
-  if (clustered) {
-    throw new SeqError({
-      code: 'REDIS_CLUSTER',
-      exit: EXIT.config,
-      message: `${clustered.node.id} (${clustered.node.url}) is part of a Redis Cluster`,
-      why: 'it spreads keys over servers and fails over on its own; the nodes of seq are plain servers',
-      changed: 'nothing',
-      next: ['name independent redis-server processes, without cluster-enabled'],
-    });
-  }
+/**
+ * What a quorum tolerates while the sequencer runs, it tolerates at start: the node is named, and the others go on.
+ * Throws the first fault when too few nodes are left, even if every silent one came back.
+ */
+function tolerate(cluster: Cluster, replies: readonly Answer[], faults: readonly Fault[], log: SeqLog): void {
+  const faulty = new Set(faults.map(({ node }) => node));
+  const [first] = faults;
+  if (first === undefined) return;
+  if (replies.length - faulty.size < cluster.quorum) throw first.error;
+  for (const { node, error } of faults)
+    log.line(
+      'warn',
+      `it goes on without ${node.id}, which would be refused alone: ${error.message}; ${error.why}; ` +
+        `to mend it: ${error.next[0] ?? 'seq doctor'}`,
+      { code: error.code, node: node.id },
+      `${node.id} ${error.code}`,
+    );
 }
 
 /** False: a node has a guessed name, and its own record has another one. */
 function sameCluster(cluster: Cluster, seen: readonly Seen[], log: SeqLog): boolean {
   for (const { port, view } of seen) {
     if (view.cluster === '') continue;
-    if (family(view.cluster) !== family(cluster.identity.cluster)) {
-      throw notThisNode(
-        `${port.id} (${port.url}) belongs to cluster ${view.cluster}, the others to ${cluster.identity.cluster}`,
-        port.url,
-        'a node of another cluster has promised nothing to this one',
-      );
-    }
     if (view.node === port.id || view.node === '') continue;
     if (cluster.listed[cluster.nodes.indexOf(port)]?.id === null) {
       // it got a guessed name while it was silent, unless another node shows the same record
@@ -258,38 +234,6 @@ function refuseDrift(cluster: Cluster, seen: readonly Seen[], ownId: string): vo
   }
 }
 
-function notThisNode(message: string, url: string, why: string): SeqError {
-  return new SeqError({
-    code: 'WRONG_CLUSTER',
-    exit: EXIT.precondition,
-    message,
-    why,
-    changed: 'nothing',
-    next: ['name the right nodes', `seq status --node ${url}`],
-  });
-}
-
-/**
- * A right that is missing in the middle of a script would leave a node half-changed. So every command is tried
- * beforehand, where the server can name it.
- */
-async function refuseMissingRights(cluster: Cluster): Promise<void> {
-  const checked = await Promise.all(
-    cluster.nodes.map(async (node) => ({ node, reply: await checkNode(node, RIGHTS_LIMIT_MS) })),
-  );
-  for (const { node, reply } of checked) {
-    if (reply.outcome !== 'accepted' || reply.value.denied === null || reply.value.denied.length === 0) continue;
-    throw new SeqError({
-      code: 'NODE_DENIED',
-      exit: EXIT.denied,
-      message: `${node.id} (${node.url}): user ${reply.value.user} may not run ${reply.value.denied.join('; ')}`,
-      why: 'a script that is denied a command in its middle would leave the node half-changed',
-      changed: 'nothing',
-      next: ['seq doctor --acl'],
-    });
-  }
-}
-
 /** Two sequencers must count the same nodes. This is the digest of the node ids; order and host names do not matter. */
 export function nodeListDigest(cluster: Pick<Cluster, 'nodes'>): string {
   return createHash('sha256')
@@ -301,10 +245,6 @@ export function nodeListDigest(cluster: Pick<Cluster, 'nodes'>): string {
     )
     .digest('hex')
     .slice(0, 12);
-}
-
-function family(cluster: string): string {
-  return cluster.slice(0, cluster.lastIndexOf('.'));
 }
 
 /** Removes its listener afterwards: the wait for a quorum may last for days. */
