@@ -38,6 +38,10 @@ export default class Run extends SeqCommand {
       helpValue: 'HOST:PORT',
       description: 'serve submissions, blocks, health and metrics (port 0: any free one)',
     }),
+    advertise: Flags.string({
+      helpValue: 'URL',
+      description: 'address at which the other sequencers reach this one (default: found from --http)',
+    }),
     'http-token-file': Flags.string({
       helpValue: 'FILE',
       description: 'bearer token; needed beyond loopback unless TLS is given',

@@ -1,10 +1,13 @@
 // Where a sequencer runs: who reads its log, what ends it, and what is around it. Real processes on real servers.
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { PrivateCluster } from '../../src/lab/private-cluster.js';
 import { freePorts } from '../../src/lab/free-port.js';
+import { mayNetwork, TwoHosts } from '../support/namespaces.js';
 import { STANDSTILL_MS } from '../support/patience.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { startSequencer, type SequencerOptions, type SequencerProcess } from '../support/sequencer-process.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
 
@@ -109,5 +112,126 @@ describe('environment', () => {
     await one.line(/^SEQ_NODES is no setting and is ignored; did you mean SEQ_NODE\?/);
     await one.line(/^started as /);
     expect(one.lines().filter(({ message }) => /SEQ_SERVICE/.test(String(message)))).toEqual([]);
+  });
+});
+
+describe('identity', () => {
+  test('run: two processes with one id → the one that leads goes on, the other one ends with 78 and names it', async () => {
+    const first = start(['--id', 'same', '--http', '127.0.0.1:0']);
+    const url = await first.url();
+    await eventually(async () => expect((await statusOf(url))['role']).toBe('leader'));
+    const second = start(['--id', 'same']);
+    expect(await second.ended).toBe(78);
+    expect(second.stderr()).toMatch(
+      new RegExp(`^DUPLICATE_ID: another process runs as same: pid ${first.pid} on `, 'm'),
+    );
+    expect((await statusOf(url))['role']).toBe('leader');
+    // A record that a killed process left behind is no second process.
+    first.child.kill('SIGKILL');
+    await first.ended;
+    const again = start(['--id', 'same', '--http', '127.0.0.1:0']);
+    const next = await again.url();
+    await eventually(async () => expect((await statusOf(next))['role']).toBe('leader'));
+    expect(await again.stop()).toBe(0);
+  });
+});
+
+// Needs root, for the network namespaces.
+describe.skipIf(!mayNetwork)('two hosts', () => {
+  let hosts: TwoHosts;
+  let nodes: string[];
+  const servers: RedisServer[] = [];
+  const token = join(home, 'token');
+
+  beforeAll(async () => {
+    hosts = new TwoHosts();
+    for (let at = 0; at < 3; at += 1)
+      servers.push(await startRedis({ args: ['--bind', '127.0.0.1', hosts.here, '--protected-mode', 'no'] }));
+    nodes = servers.flatMap(({ port }, at) => ['--node', `r${at + 1}=redis://${hosts.here}:${port}`]);
+    expect((await runSeq(home, ['cluster', 'init', ...nodes])).code).toBe(0);
+    writeFileSync(token, 'one-token-for-all\n');
+  });
+  afterAll(async () => {
+    await Promise.all(servers.map((server) => server.stop()));
+    hosts.close();
+  });
+
+  /** The same start command on both hosts. Resolves when the first one leads and the second one follows it. */
+  async function both(args: string[]): Promise<[SequencerProcess, SequencerProcess]> {
+    const at = (host: number) =>
+      startSequencer(
+        home,
+        [
+          ...nodes,
+          '--id',
+          `seq-${'ab'[host]}`,
+          '--store',
+          join(home, `host-${host}-${runs++}`),
+          '--ttl',
+          '1s',
+          '--block-time',
+          '200ms',
+          ...args,
+        ],
+        { before: hosts.on(host) },
+      );
+    const one = at(0);
+    started.push(one);
+    await one.line(/→ leader/);
+    const two = at(1);
+    started.push(two);
+    await two.line(/^listening on /);
+    return [one, two];
+  }
+  const submit = (host: number, port: number, url = `http://${hosts.address(host)}:${port}`) =>
+    spawnSync(
+      'ip',
+      [
+        'netns',
+        'exec',
+        hosts.names[host]!,
+        'curl',
+        '-sS',
+        '-m',
+        '20',
+        '-H',
+        'Authorization: Bearer one-token-for-all',
+        '--data',
+        'x',
+        `${url}/v1/submit`,
+      ],
+      { encoding: 'utf8' },
+    ).stdout;
+
+  test('run: --http 0.0.0.0 on both → each announces the address that the nodes see, and the follower forwards', async () => {
+    await both(['--http', '0.0.0.0:7171', '--http-token-file', token]);
+    await eventually(() => expect(submit(1, 7171)).toMatch(/^\{"height":\d+,"index":0,/));
+    await eventually(async () => {
+      const said = await runSeq(home, ['status', ...nodes, '--node-timeout', '5s', '-o', 'json']);
+      const { data } = JSON.parse(said.stdout) as { data: { sequencers: { url: string }[] } | null };
+      expect(
+        data?.sequencers.map(({ url }) => url),
+        said.stdout,
+      ).toEqual([0, 1].map((host) => `http://${hosts.address(host)}:7171`));
+    });
+  });
+
+  test('run: --http 127.0.0.1 beside other hosts → no address is announced, and both say so', async () => {
+    const [one] = await both(['--http', '127.0.0.1:7172']);
+    await one.line(/an address of this machine alone.*--advertise URL/);
+    await eventually(() =>
+      expect(submit(1, 7172, 'http://127.0.0.1:7172')).toMatch(/the leader seq-a has no address to forward to/),
+    );
+  });
+
+  test('run: both advertise one address → the answer names who answers there, and doctor finds it', async () => {
+    await both(['--http', '127.0.0.1:7173', '--advertise', 'http://127.0.0.1:7173']);
+    await eventually(() =>
+      expect(submit(1, 7173, 'http://127.0.0.1:7173')).toMatch(
+        /LEADER_ADDRESS.*seq-a announces http:\/\/127.0.0.1:7173, and seq-b answers there/,
+      ),
+    );
+    const doctor = (await runSeq(home, ['doctor', ...nodes])).stdout;
+    expect(doctor).toMatch(/seq-a and seq-b announce one address, http:\/\/127.0.0.1:7173/);
   });
 });

@@ -105,7 +105,7 @@ describe('run: refused, and why', () => {
       ['config', 'set', 'maxmemory-policy', 'allkeys-lru'],
       ['config', 'set', 'maxmemory-policy', 'noeviction'],
     ],
-  ])('run: one node of three %s → %s is logged, and the sequencer goes on', async (_how, code, spoil, mend) => {
+  ])('run: one node of three %s → %s is logged, and the sequencer goes on', async (_how, code, spoil, restore) => {
     const redis = (...args: string[]) => {
       const done = spawnSync('redis-cli', ['-u', lab.url('r3'), ...args], { encoding: 'utf8' });
       expect(`${done.stdout}${done.stderr}`).toMatch(/OK/);
@@ -118,7 +118,7 @@ describe('run: refused, and why', () => {
       expect(ran.code, ran.stderr).toBe(0);
       expect(ran.stdout).toMatch(new RegExp(`"level":"warn".*"code":"${code}".*it goes on without r3`));
     } finally {
-      redis(...(code === 'NODE_DENIED' ? ['-a', 'sesame-open'] : []), ...mend);
+      redis(...(code === 'NODE_DENIED' ? ['-a', 'sesame-open'] : []), ...restore);
     }
   });
 

@@ -1,5 +1,6 @@
-// Containers and hosts on one machine: a pid namespace has processes of its own, as a container has. Making one needs
-// root (or user namespaces). Where the machine cannot, the tests that need it are skipped and counted by vitest.
+// Containers and hosts on one machine: a pid namespace has processes of its own, as a container has. A network namespace
+// has addresses of its own, as a host has. Making one needs
+// root. Where the machine cannot, the tests that need it are skipped and counted by vitest.
 import { spawnSync } from 'node:child_process';
 
 /** The command line in front of a program that runs in a pid namespace of its own. It ends with its parent. */
@@ -7,3 +8,57 @@ export const CONTAINER = ['/usr/bin/unshare', '-p', '-f', '--kill-child', '--mou
 
 const [program, ...flags] = CONTAINER;
 export const mayContain = spawnSync(program, [...flags, 'true']).status === 0;
+
+/** Two hosts: network namespaces on one bridge, with the addresses 2 and 3. This machine is address 1 of it. */
+export class TwoHosts {
+  private readonly tag = String(process.pid % 100_000);
+  private readonly net = `10.${200 + (process.pid % 50)}.${process.pid % 250}`;
+  private readonly bridge = `sq${this.tag}`;
+  readonly names = [`seq-a-${this.tag}`, `seq-b-${this.tag}`] as const;
+  readonly here = `${this.net}.1`;
+
+  constructor() {
+    ip('link', 'add', this.bridge, 'type', 'bridge');
+    ip('addr', 'add', `${this.here}/24`, 'dev', this.bridge);
+    ip('link', 'set', this.bridge, 'up');
+    this.names.forEach((name, at) => {
+      const [outer, inner] = [`sqo${at}${this.tag}`, `sqi${at}${this.tag}`];
+      ip('netns', 'add', name);
+      ip('link', 'add', outer, 'type', 'veth', 'peer', 'name', inner);
+      ip('link', 'set', outer, 'master', this.bridge, 'up');
+      ip('link', 'set', inner, 'netns', name);
+      ip('-n', name, 'addr', 'add', `${this.address(at)}/24`, 'dev', inner);
+      ip('-n', name, 'link', 'set', inner, 'up');
+      ip('-n', name, 'link', 'set', 'lo', 'up');
+    });
+  }
+
+  address(host: number): string {
+    return `${this.net}.${host + 2}`;
+  }
+
+  /** The command line in front of a program that runs on that host. */
+  on(host: number): string[] {
+    return ['ip', 'netns', 'exec', this.names[host]!];
+  }
+
+  close(): void {
+    for (const name of this.names) ip('netns', 'del', name);
+    ip('link', 'del', this.bridge);
+  }
+}
+
+function ip(...args: string[]): void {
+  const { status, stderr } = spawnSync('ip', args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`ip ${args.join(' ')}: ${stderr}`);
+}
+
+/** True where this user may make hosts of that kind. */
+export const mayNetwork = ((): boolean => {
+  try {
+    new TwoHosts().close();
+    return true;
+  } catch {
+    return false;
+  }
+})();

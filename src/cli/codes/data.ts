@@ -172,6 +172,20 @@ export const DATA = {
     causes: ['a page in a browser'],
     todo: ['run with --http-token-file and send the token'],
   },
+  DUPLICATE_ID: {
+    meaning: 'Another process runs as a sequencer under the same id. The one that leads goes on, else the older one.',
+    causes: ['two start commands with one --id', 'a cloned machine: the default id is the host name'],
+    todo: ['give every sequencer an --id of its own'],
+  },
+  LEADER_ADDRESS: {
+    meaning: 'Somebody else answers at the address that the leader announces. Nothing was taken in.',
+    causes: [
+      'the leader announces an address that means another machine from here, such as 127.0.0.1',
+      'two sequencers announce one address',
+      'a proxy or balancer stands in between',
+    ],
+    todo: ['start the leader with --advertise http://HOST:PORT, an address that every sequencer reaches'],
+  },
   HOST_REFUSED: {
     meaning: 'Without a token, the port answers under the names of loopback only.',
     causes: ['a web page that gave its name the address 127.0.0.1', 'a proxy that passes its own host name on'],

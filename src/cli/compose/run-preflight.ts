@@ -144,7 +144,7 @@ function tolerate(cluster: Cluster, replies: readonly Answer[], faults: readonly
     log.line(
       'warn',
       `it goes on without ${node.id}, which would be refused alone: ${error.message}; ${error.why}; ` +
-        `to mend it: ${error.next[0] ?? 'seq doctor'}`,
+        `to fix it: ${error.next[0] ?? 'seq doctor'}`,
       { code: error.code, node: node.id },
       `${node.id} ${error.code}`,
     );

@@ -16,6 +16,7 @@ import { networkDisk } from '../../core/store/disk-kind.js';
 import { openStore } from '../../core/store/lmdb-store.js';
 import { watchDisk } from '../support/disk-room.js';
 import { Interrupted } from '../support/interrupt.js';
+import { advertisedUrl } from './advertised-url.js';
 import type { Cluster } from './open-cluster.js';
 import { nodeListDigest, waitForCluster } from './run-preflight.js';
 import type { RunSettings } from './run-settings.js';
@@ -96,6 +97,7 @@ export async function runSequencer(
       url: '',
       pid: process.pid,
       configDigest: nodeListDigest(cluster),
+      instance: systemRandom.hex(8),
       extra: {
         host: hostname(),
         ttlMs: String(timing.ttlMs),
@@ -125,7 +127,12 @@ export async function runSequencer(
         ...(settings.tls ? { tls: settings.tls } : {}),
         ...(settings.ca === undefined ? {} : { ca: settings.ca }),
       });
-      options.url = http.url;
+      const nodes = cluster.addresses.map(({ url }) => url);
+      const advertised = await advertisedUrl(settings.advertise, settings.listen, http.url, nodes);
+      options.url = advertised.url;
+      if (advertised.warning !== '') log.line('warn', advertised.warning, { url: http.url });
+      else if (advertised.url !== http.url)
+        log.line('info', `other sequencers reach it at ${advertised.url}`, { advertised: advertised.url });
       closers.push(() => http?.close());
       log.line('info', `listening on ${http.url}`, { url: http.url });
     }

@@ -10,6 +10,7 @@ import { targetOf } from '../../core/http-call.js';
 import type { LogLevel } from '../../core/log/log.js';
 import { checkListen, parseListen, readCaFile, readTokenFile, type Listen } from '../../core/serve/listen.js';
 import { disabledShortcuts } from '../../core/shortcuts.js';
+import { checkAdvertised } from './advertised-url.js';
 import { agreedGiven, type AgreedGiven } from './agreed-settings.js';
 import { usageError } from '../support/failure.js';
 import { asCount, asDuration, asList, asSize, asSwitch, asText, setting, type Sources } from '../config/settings.js';
@@ -23,6 +24,8 @@ export interface RunSettings {
   eager: boolean;
   priority: number;
   listen: Listen | null;
+  /** The address for other sequencers. '' to find one. */
+  advertise: string;
   token?: string;
   /** The certificate authority that signed the other sequencers' certificates. */
   ca?: string;
@@ -124,6 +127,7 @@ export async function runSettings(
     readmit: !get('no-readmit', asSwitch, false),
     warmUp: !disabledShortcuts(sources.env['SEQ_DISABLE']).has('warm-up'),
     listen,
+    advertise: checkAdvertised(get('advertise', asText, '')),
     ...(token === undefined ? {} : { token }),
     ...(ca === undefined ? {} : { ca }),
     ...(certificate === ''

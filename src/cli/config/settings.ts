@@ -135,6 +135,7 @@ export const SETTING_READERS: Record<string, (text: string, what: string) => unk
   eager: asSwitch,
   store: asText,
   http: asText,
+  advertise: asText,
   httpTokenFile: asText,
   peer: asList,
   priority: asCount,

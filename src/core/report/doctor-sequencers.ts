@@ -78,9 +78,26 @@ export function ofSequencers(nodes: readonly CheckedNode[]): DoctorFinding[] {
       ]),
       'start every sequencer with the same --max-block-bytes, --retain-blocks and --retain-bytes',
     ),
+    ...ofAddresses(all.map(({ one }) => one)),
     ...all.flatMap(({ one, aheadMs }) => ofClock(one, aheadMs)),
     ...all.flatMap(({ one }) => ofStore(one, all)),
   ];
+}
+
+/** An address stands for one sequencer, and means the same from every host. */
+function ofAddresses(all: readonly Presence[]): DoctorFinding[] {
+  const fix = 'start each with --advertise http://HOST:PORT, an address that every sequencer reaches';
+  const at = new Map<string, Presence[]>();
+  for (const one of all) if (one.url !== '') at.set(one.url, [...(at.get(one.url) ?? []), one]);
+  return [...at]
+    .filter(([, those]) => those.length > 1)
+    .map(([url, those]) => ({
+      severity: 'CRIT' as const,
+      check: 'sequencers',
+      node: '',
+      what: `${those.map(({ id }) => id).join(' and ')} announce one address, ${url}`,
+      fix,
+    }));
 }
 
 /** Uses the sequencer's own statement, which it measured. Without one, uses the time that its record states. */

@@ -13,6 +13,16 @@ export function fatalError(code: ErrorCode, detail: string, cause: unknown): Seq
       next: ['start this sequencer again: its store is as it was'],
     });
   }
+  if (code === 'DUPLICATE_ID') {
+    return new SeqError({
+      code,
+      exit: EXIT.config,
+      message: detail,
+      why: 'each hides the other from the cluster, and submissions are forwarded to the wrong one',
+      changed: 'nothing',
+      next: ['give this sequencer an --id of its own, or stop the other process', 'seq status -o wide'],
+    });
+  }
   return cause instanceof SeqError
     ? cause
     : new SeqError({

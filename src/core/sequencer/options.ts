@@ -30,6 +30,8 @@ export interface SequencerOptions {
   url: string;
   pid: number;
   configDigest: string;
+  /** Differs between any two processes. Absent: two processes of one id are not told apart. */
+  instance?: string;
   extra: Record<string, string>;
   emit: EmitEvent;
   /** Peers named with --peer. Peers from presence records are asked, too. */

@@ -34,6 +34,7 @@ import { Renewals } from './lead/term-renewal.js';
 import type { SequencerOptions } from './options.js';
 import { RetryBackoff } from './lead/retry-backoff.js';
 import { ClusterState } from './follow/cluster-state.js';
+import { Twin } from './twin.js';
 import { Retention, type MemoryFact } from './lead/retention.js';
 
 /** Equally eligible candidates try one after the other, this far apart, so that they do not split the votes. */
@@ -76,6 +77,7 @@ export class Sequencer implements SequencerApi {
   private readonly bringUp: BringUp;
   private readonly feed: BlockFeed;
   private readonly own: OwnPresence;
+  private readonly twin: Twin;
   private readonly ended = new AbortController();
   private stopping: Promise<void> | null = null;
   /** Submissions that wait for somebody to lead, in the order they came. */
@@ -122,6 +124,7 @@ export class Sequencer implements SequencerApi {
       stepdown: (driver, { to, by, reason }) => this.leadership.handOver(driver, to, `${by} asked for it: ${reason}`),
     });
     this.own = new OwnPresence(store, limits);
+    this.twin = new Twin({ id: options.id, instance: options.instance ?? '', startedAtMs: this.startedAtMs });
     this.feed = new BlockFeed({ store, reached: () => this.pipeline.height, over: () => this.stopping !== null });
     this.bringUp = new BringUp(options, this.ended.signal, (block) => {
       this.take(block, block.epoch, 'follower', 0);
@@ -397,6 +400,8 @@ export class Sequencer implements SequencerApi {
     const { id, nodes } = this.options;
     if (this.role !== 'follower' || this.term || this.stopping) return;
     this.learn(seen);
+    const twin = this.twin.conflict(seen);
+    if (twin !== '') return this.fail('DUPLICATE_ID', twin);
     this.keepFloorKnown();
     this.damage.repeat(seen);
     // The old server's answer does not count. Probe again.
@@ -577,6 +582,7 @@ export class Sequencer implements SequencerApi {
         epoch: String(epoch),
         seenAtMs: String(clock.wall()),
         ...this.clocks.facts(),
+        ...this.twin.facts(),
         ...this.own.facts(this.role === 'leader', this.retention.shortage, this.eligibility.margin),
       },
     };

@@ -3,6 +3,8 @@
 import { httpCall, type HttpAnswer } from '../http-call.js';
 
 export const HOP_HEADER = 'seq-hop';
+/** On every answer of a sequencer: its id. */
+export const ID_HEADER = 'seq-id';
 /** Receipts of a full batch are far smaller. A larger answer does not come from a sequencer. */
 const MAX_REPLY_BYTES = 16 * 1024 * 1024;
 

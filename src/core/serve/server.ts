@@ -9,6 +9,7 @@ import type { SeqEvent } from '../events.js';
 import type { SequencerApi } from '../ports.js';
 import { limitConnections } from './connections.js';
 import { envelope, failureFrom, HttpError, retryAfter } from './envelope.js';
+import { ID_HEADER } from './forward.js';
 import { httpLimits, type HttpLimits } from './limits.js';
 import { checkListen, isLoopback, listenError, type Listen } from './listen.js';
 import { Metrics } from './metrics.js';
@@ -173,6 +174,9 @@ function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance 
   // Bodies stay streams: routes read them within their own bounds. An item is bytes, whatever its Content-Type says.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
+  // Says who answers: an address may lead to another sequencer than the one that announced it.
+  const { id } = options.api.status();
+  app.addHook('onRequest', async (_request, reply) => void reply.header(ID_HEADER, id));
   if (options.token !== undefined) app.addHook('onRequest', authorize(options.token));
   else {
     app.addHook('onRequest', refuseBrowsers);

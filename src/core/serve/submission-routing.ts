@@ -6,7 +6,7 @@ import type { ErrorCode } from '../error-codes.js';
 import type { Item, SequencerApi, SequencerStatus, SubmitOutcome } from '../ports.js';
 import type { HttpAnswer } from '../http-call.js';
 import { failureOf, HttpError, outcomeUnknown, unavailable, type HttpFailure } from './envelope.js';
-import { forward } from './forward.js';
+import { forward, ID_HEADER } from './forward.js';
 
 export interface RoutingOptions {
   api: SequencerApi;
@@ -135,9 +135,13 @@ export async function routeSubmission(submission: Submission, options: RoutingOp
     if (taker?.leader && !skips(passed, taker)) {
       const answer = await passOn(submission, taker.leader, options, endAt - performance.now());
       if (answer.outcome === 'answered') {
-        const refused = notTaken(answer);
-        if (!refused) return { by: 'leader', id: taker.leader.id, answer, repeated: mayBeIn !== '' };
-        refusal = refused;
+        const refused = answeredByOther(answer, taker.leader) ?? notTaken(answer);
+        if (!refused && isGateway(answer)) {
+          const why = `something between here and ${taker.leader.id} answered ${answer.status}`;
+          if (!keyed || submission.gone.aborted) throw new HttpError(outcomeUnknown(why, keyed));
+          mayBeIn = why;
+        } else if (!refused) return { by: 'leader', id: taker.leader.id, answer, repeated: mayBeIn !== '' };
+        refusal = refused ?? refusal;
       } else if (answer.outcome === 'unknown') {
         if (!keyed || submission.gone.aborted) throw new HttpError(outcomeUnknown(answer.why, keyed));
         mayBeIn = answer.why;
@@ -253,6 +257,30 @@ async function passOn(
     clearTimeout(succeeded);
     gone.removeEventListener('abort', left);
   }
+}
+
+type Answered = Extract<HttpAnswer, { outcome: 'answered' }>;
+
+/** Only an answer with a sequencer's id is a sequencer's word. A gateway may have passed the request on before it failed. */
+function isGateway(answer: Answered): boolean {
+  return answer.headers[ID_HEADER] === undefined && (answer.status === 502 || answer.status === 504);
+}
+
+/** What to say when somebody else than the leader answered, and took nothing in. */
+function answeredByOther(answer: Answered, leader: { id: string; url: string }): HttpError | undefined {
+  const by = answer.headers[ID_HEADER];
+  if (by === leader.id || isGateway(answer)) return undefined;
+  // Another sequencer that took the items in is their leader by now.
+  if (by !== undefined && answer.status !== 503) return undefined;
+  return unavailable(
+    'LEADER_ADDRESS',
+    `the leader ${leader.id} announces ${leader.url}, and ` +
+      (by === undefined
+        ? `something that is no sequencer answers there (HTTP ${answer.status})`
+        : `${String(by)} answers there`),
+    'the address means another machine from here, or a proxy stands in between; start the leader with --advertise',
+    500,
+  );
 }
 
 /** The leader's own error when it accepted nothing. */
