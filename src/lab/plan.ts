@@ -97,9 +97,10 @@ export interface SequencerPlan {
   /** Every process of the lab. */
   places: readonly Place[];
   settings: LabSettings;
-  /** The address under which this sequencer reaches a node, when a proxy stands between them. */
+  /** The address under which this sequencer reaches a node, when it is not the node's own; '' leaves the node out. */
   nodeUrl?: (sequencer: string, node: Place) => string;
   extraArgs?: readonly string[];
+  env?: Readonly<Record<string, string>>;
 }
 
 export function sequencerSpec(plan: SequencerPlan): ProcessSpec {
@@ -107,7 +108,8 @@ export function sequencerSpec(plan: SequencerPlan): ProcessSpec {
   const paths = pathsOf(directory, place.name);
   const args = [SELF, 'run', '--id', place.name];
   for (const node of places.filter((other) => other.kind === 'redis')) {
-    args.push('--node', `${node.name}=${plan.nodeUrl?.(place.name, node) ?? urlOf(node)}`);
+    const url = plan.nodeUrl?.(place.name, node) ?? urlOf(node);
+    if (url !== '') args.push('--node', `${node.name}=${url}`);
   }
   args.push(
     '--store',
@@ -129,7 +131,7 @@ export function sequencerSpec(plan: SequencerPlan): ProcessSpec {
     args,
     cwd: paths.home,
     logFile: paths.log,
-    env: cleanEnvironment(directory),
+    env: { ...cleanEnvironment(directory), ...plan.env },
   };
 }
 

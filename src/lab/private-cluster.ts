@@ -47,6 +47,14 @@ export interface HttpAnswer {
   body: string;
 }
 
+/** What somebody changed in the settings of one sequencer. It holds from its next start on. */
+export interface EditedStart {
+  /** Per node: another address, or '' for a node that is left out. */
+  nodes?: Readonly<Record<string, string>>;
+  args?: readonly string[];
+  env?: Readonly<Record<string, string>>;
+}
+
 const PORT_LIMIT_MS = 5000;
 const PORT_ATTEMPTS = 3;
 const open = new Set<PrivateCluster>();
@@ -58,6 +66,9 @@ export class PrivateCluster {
   readonly places: Place[] = [];
   private readonly identities = new Map<string, ProcessIdentity>();
   private readonly proxies = new Map<string, TcpProxy>();
+  /** Servers beside the cluster's own. */
+  private readonly spares: Place[] = [];
+  private readonly edited = new Map<string, EditedStart>();
   private readonly keepDirectory: boolean;
 
   private constructor(private readonly options: PrivateClusterOptions) {
@@ -186,8 +197,12 @@ export class PrivateCluster {
             place,
             places: this.places,
             settings: this.settings,
-            extraArgs: this.options.runArgs ?? [],
-            nodeUrl: (sequencer, node) => this.proxies.get(`${sequencer}/${node.name}`)?.url ?? urlOf(node),
+            extraArgs: [...(this.options.runArgs ?? []), ...(this.edited.get(name)?.args ?? [])],
+            nodeUrl: (sequencer, node) =>
+              this.edited.get(sequencer)?.nodes?.[node.name] ??
+              this.proxies.get(`${sequencer}/${node.name}`)?.url ??
+              urlOf(node),
+            env: this.edited.get(name)?.env ?? {},
           });
     for (const startedAt = performance.now(); ; await delay(50)) {
       const identity = await spawnDetached(spec);
@@ -220,6 +235,26 @@ export class PrivateCluster {
   removeData(name: string): void {
     if (this.state(name) !== 'dead') throw new Error(`${name} is ${this.state(name)}: its data is in use`);
     rmSync(this.dataDirectory(name), { recursive: true, force: true });
+  }
+
+  /** Settings of this sequencer that somebody changed; null: as all others have them. */
+  edit(sequencer: string, edited: EditedStart | null): void {
+    if (edited === null) this.edited.delete(sequencer);
+    else this.edited.set(sequencer, edited);
+  }
+
+  /** Starts an empty server beside the cluster, and returns its port. It keeps its name and port for the next time. */
+  async startSpare(name: string): Promise<number> {
+    let place = this.spares.find((spare) => spare.name === name);
+    if (place === undefined) {
+      const [port] = await freePorts(1);
+      place = { name, kind: 'redis', port: port! };
+      this.spares.push(place);
+    }
+    if (this.state(name) !== 'dead') await this.kill(name);
+    this.removeData(name);
+    await this.startProcess(name);
+    return place.port;
   }
 
   /** The proxy between the two. The cluster must have been started with `proxies`. */
@@ -429,7 +464,7 @@ export class PrivateCluster {
   }
 
   private place(name: string): Place {
-    const place = this.places.find((other) => other.name === name);
+    const place = [...this.places, ...this.spares].find((other) => other.name === name);
     if (place === undefined)
       throw new Error(`there is no ${name}; there are ${this.places.map((other) => other.name).join(', ')}`);
     return place;

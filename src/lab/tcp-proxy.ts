@@ -12,6 +12,8 @@ interface DirectionFault {
   drop?: boolean;
   /** Every chunk is replaced by the same number of random bytes. */
   garbage?: boolean;
+  /** This share of the chunks has one bit flipped, as bytes that a network corrupts. */
+  flip?: number;
 }
 
 interface Link {
@@ -45,6 +47,8 @@ export interface TcpProxy {
    * New connections: `accept` (default), `refuse` (reset at once), `silent` (accepted, never connected to the server).
    */
   onConnect(mode: 'accept' | 'refuse' | 'silent'): void;
+  /** New connections go to this port; null: to the proxy's own target again. Open connections stay where they are. */
+  redirect(port: number | null): void;
   close(): Promise<void>;
 }
 
@@ -54,6 +58,7 @@ export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy>
   const lonely = new Set<Socket>();
   const faults: Record<Direction, DirectionFault> = { up: {}, down: {} };
   const passed: Record<Direction, number> = { up: 0, down: 0 };
+  let there = target;
   let mode: 'accept' | 'refuse' | 'silent' = 'accept';
 
   const server: Server = createServer({ noDelay: true }, (client) => {
@@ -68,7 +73,7 @@ export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy>
       client.once('close', () => lonely.delete(client));
       return;
     }
-    const link: Link = { client, server: connect({ host: '127.0.0.1', port: target, noDelay: true }), silent: false };
+    const link: Link = { client, server: connect({ host: '127.0.0.1', port: there, noDelay: true }), silent: false };
     links.add(link);
     link.server.on('error', () => end(link));
     client.once('close', () => end(link));
@@ -86,9 +91,9 @@ export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy>
   function pass(direction: Direction, link: Link, from: Socket, to: Socket): void {
     let queue: Promise<void> = Promise.resolve();
     from.on('data', (chunk: Buffer) => {
-      const { delayMs = 0, drop = false, garbage = false } = faults[direction];
+      const { delayMs = 0, drop = false, garbage = false, flip = 0 } = faults[direction];
       if (drop || link.silent) return;
-      const bytes = garbage ? noise(chunk.length) : chunk;
+      const bytes = garbage ? noise(chunk.length) : Math.random() < flip ? flipped(chunk) : chunk;
       const send = (): void => {
         if (to.destroyed || link.silent || faults[direction].drop === true) return;
         passed[direction] += bytes.length;
@@ -149,6 +154,9 @@ export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy>
     onConnect: (next) => {
       mode = next;
     },
+    redirect: (port) => {
+      there = port ?? target;
+    },
     close: () =>
       new Promise<void>((resolve) => {
         server.close(() => resolve());
@@ -156,6 +164,14 @@ export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy>
         for (const socket of lonely) socket.resetAndDestroy();
       }),
   };
+}
+
+/** The chunk with one bit changed. */
+function flipped(chunk: Buffer): Buffer {
+  const bytes = Buffer.from(chunk);
+  const at = Math.floor(Math.random() * bytes.length);
+  bytes[at] = bytes[at]! ^ (1 << Math.floor(Math.random() * 8));
+  return bytes;
 }
 
 /** Bytes that are not a RESP reply: no line end among them, and the first byte is no type mark. */

@@ -235,6 +235,34 @@ describe('proxy', () => {
       socket.write(text);
     });
 
+  it('proxy: redirected → open connections stay, new ones reach the other server until it is taken back', async () => {
+    const here = await echoThrough();
+    const elsewhere = await echoThrough();
+    const first = await here.client();
+    expect(await answer(first, 'a', 20_000)).toBe('a');
+    here.proxy.redirect(elsewhere.proxy.port);
+    const second = await here.client();
+    expect(await answer(second, 'b', 20_000)).toBe('b');
+    expect(await answer(first, 'c', 20_000)).toBe('c');
+    here.proxy.redirect(null);
+    expect(await answer(await here.client(), 'd', 20_000)).toBe('d');
+    expect([here.seen(), elsewhere.seen()]).toEqual(['acd', 'b']);
+  });
+
+  it('proxy: bits flipped in answers → as many bytes arrive, one bit of a chunk is another, and none after healing', async () => {
+    const { proxy, client, seen } = await echoThrough();
+    proxy.set('down', { flip: 1 });
+    const socket = await client();
+    const got = await answer(socket, 'abcd', 20_000);
+    const bits = [...got!].map((char, at) => char.charCodeAt(0) ^ 'abcd'.charCodeAt(at)).filter((bit) => bit !== 0);
+    expect(got).toHaveLength(4);
+    expect(bits).toHaveLength(1);
+    expect(bits[0]! & (bits[0]! - 1), 'one bit').toBe(0);
+    proxy.heal();
+    expect(await answer(socket, 'efgh', 20_000)).toBe('efgh');
+    expect(seen()).toBe('abcdefgh');
+  });
+
   it('proxy: nothing set → passes both ways', async () => {
     const { proxy, client } = await echoThrough();
     expect(await answer(await client(), 'hello', 2000)).toBe('hello');

@@ -6,41 +6,11 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { PrivateCluster } from '../private-cluster.js';
 import type { TcpProxy } from '../tcp-proxy.js';
-import type { Client } from './clients.js';
 import { openControl } from './control.js';
-import type { Prng } from './prng.js';
+import { MEMBER_FAULTS } from './member-faults.js';
 import type { Memory } from './memory.js';
-import type { SmallDisk } from './small-disk.js';
-
-export interface Setting {
-  cluster: PrivateCluster;
-  memory: Memory;
-  ttlMs: number;
-  nodeTimeoutMs: number;
-  /** The leader, as far as it is known. */
-  leader(): string | null;
-  big: Client;
-  /** The sequencer whose store is on a small file system of its own. Null where that is not possible. */
-  disk: SmallDisk | null;
-}
-
-/** A fault in effect. `heal` ends it. It is always called once, perhaps before its time has come. */
-export interface Standing {
-  what: string;
-  holdMs: number;
-  /** How long after the healing a process of its target may still end because of the fault. Default 0. */
-  afterMs?: number;
-  heal(): Promise<void>;
-}
-
-export interface Fault {
-  name: string;
-  /** One line for the help. */
-  help: string;
-  /** Returns the target and the locks that the fault takes exclusively, or the reason why it cannot be done now. */
-  aim(setting: Setting, prng: Prng): { target: string; locks: string[] } | { skip: string };
-  begin(setting: Setting, target: string, prng: Prng): Promise<Standing>;
-}
+import type { Prng } from './prng.js';
+import { aNode, aNodeThatMayForget, aPlace, aSequencer, proxiesAt, revive, sleep, type Fault } from './targets.js';
 
 const MIB = 1024 * 1024;
 const FLOOD = 200;
@@ -274,6 +244,29 @@ export const FAULTS: readonly Fault[] = [
     },
   },
   {
+    name: 'corrupt',
+    help: 'bits of the answers flipped, or requests replaced by noise, in a share of what is sent',
+    aim: aPlace,
+    begin: async ({ cluster, ttlMs }, target, prng) => {
+      const proxies = proxiesAt(cluster, target);
+      const answers = prng.chance(0.7);
+      const share = prng.pick([0.02, 0.2]);
+      const holdMs = ttlMs * prng.between(0.3, 4);
+      for (const proxy of proxies) {
+        if (answers) proxy.set('down', { flip: share });
+        else proxy.set('up', { garbage: true });
+      }
+      return {
+        what: answers
+          ? `a bit in ${share * 100} % of the answers to ${target} flipped for ${Math.round(holdMs)} ms`
+          : `requests of ${target} replaced by noise for ${Math.round(holdMs)} ms`,
+        holdMs,
+        heal: async () => cleanEnd(proxies),
+      };
+    },
+  },
+  ...MEMBER_FAULTS,
+  {
     name: 'flood',
     help:
       `${FLOOD} further connections to one Redis server, whose maxclients leaves no room for that ` +
@@ -351,62 +344,10 @@ function cleanEnd(proxies: readonly TcpProxy[]): void {
   }
 }
 
-function aSequencer({ cluster, leader }: Setting, prng: Prng): { target: string; locks: string[] } | { skip: string } {
-  const up = cluster.sequencers.map(({ name }) => name).filter((name) => cluster.state(name) === 'running');
-  const leads = leader();
-  const chosen = prng.pick(cluster.sequencers).name;
-  const target = prng.chance(0.5) && leads !== null && up.includes(leads) ? leads : chosen;
-  return up.includes(target) ? { target, locks: [target] } : { skip: `${target} is not running` };
-}
-
-function aNode({ cluster }: Setting, prng: Prng): { target: string; locks: string[] } | { skip: string } {
-  const target = prng.pick(cluster.nodes).name;
-  return cluster.state(target) === 'running' ? { target, locks: [target] } : { skip: `${target} is not running` };
-}
-
-function aNodeThatMayForget(setting: Setting, prng: Prng): { target: string; locks: string[] } | { skip: string } {
-  const aimed = aNode(setting, prng);
-  if ('skip' in aimed || setting.memory.mayLose(aimed.target)) return aimed;
-  return { skip: `a quorum must keep its memory; without: ${setting.memory.without.join(', ')}` };
-}
-
-/** A link, all links of a sequencer, or all links of a node. */
-function aPlace({ cluster, leader }: Setting, prng: Prng): { target: string; locks: string[] } {
-  const leads = leader();
-  const anyone = prng.pick(cluster.sequencers).name;
-  const sequencer = prng.chance(0.6) && leads !== null ? leads : anyone;
-  const node = prng.pick(cluster.nodes).name;
-  const kind = prng.pick(['link', 'sequencer', 'sequencer', 'node']);
-  const links = cluster.sequencers.flatMap(({ name }) => cluster.nodes.map((other) => `${name}/${other.name}`));
-  const target = kind === 'link' ? `${sequencer}/${node}` : kind === 'sequencer' ? `${sequencer}/*` : `*/${node}`;
-  return { target, locks: links.filter((link) => matches(target, link)) };
-}
-
-function matches(target: string, link: string): boolean {
-  const [sequencer, node] = target.split('/');
-  const [a, b] = link.split('/');
-  return (sequencer === '*' || sequencer === a) && (node === '*' || node === undefined || node === b);
-}
-
-/** The proxies of a target. A bare node name means all links to that node. */
-function proxiesAt(cluster: PrivateCluster, target: string): TcpProxy[] {
-  const place = target.includes('/') ? target : `*/${target}`;
-  return cluster.sequencers.flatMap(({ name }) =>
-    cluster.nodes
-      .filter((node) => matches(place, `${name}/${node.name}`))
-      .map((node) => cluster.proxy(name, node.name)),
-  );
-}
-
 async function endNode(cluster: PrivateCluster, memory: Memory, target: string): Promise<void> {
   const gone = memory.lose(target);
   await cluster.kill(target, 'SIGKILL');
   gone();
-}
-
-async function revive(cluster: PrivateCluster, target: string): Promise<void> {
-  if (cluster.state(target) === 'dead')
-    await cluster.startProcess(target, { wait: cluster.nodes.some(({ name }) => name === target) });
 }
 
 /** Cuts off up to half of what was appended last. The server has then lost its newest writes and does not know it. */
@@ -450,8 +391,4 @@ async function jump(port: number, laterMs: number | null): Promise<number> {
 async function command(port: number, ...words: string[]): Promise<void> {
   const control = await openControl(port);
   await control.send(...words).finally(() => control.close());
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

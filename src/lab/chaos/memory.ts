@@ -3,6 +3,7 @@
 // leader has re-admitted it.
 import { quorumOf } from '../../core/config.js';
 import type { NodePort } from '../../core/ports.js';
+import { memoryNamed, newest } from '../../core/protocol/configuration.js';
 
 const PROBE_EVERY_MS = 100;
 
@@ -53,19 +54,22 @@ export class Memory {
     return [...this.losses.keys()];
   }
 
+  /** A node that was admitted, but whose place another server took meanwhile, has a memory that does not count. */
   private async watch(): Promise<void> {
     while (!this.stopped) {
-      await Promise.all(
-        this.nodes.map(async (node) => {
-          const loss = this.losses.get(node.id);
-          if (loss === undefined || !loss.gone) return;
-          const reply = await node.call({ script: 'inspect' }, this.limitMs);
-          if (reply.outcome !== 'accepted' || reply.value.admission !== 'admitted' || this.losses.get(node.id) !== loss)
-            return;
-          this.losses.delete(node.id);
-          this.restored(node.id);
-        }),
-      );
+      const waiting = new Map([...this.losses].filter(([, { gone }]) => gone));
+      if (waiting.size > 0) {
+        const replies = await Promise.all(this.nodes.map((node) => node.call({ script: 'inspect' }, this.limitMs)));
+        const views = replies.map((reply) => (reply.outcome === 'accepted' ? reply.value : null));
+        const configuration = newest(...views.map((view) => view?.config ?? ''));
+        this.nodes.forEach(({ id }, at) => {
+          const view = views[at];
+          if (view?.admission !== 'admitted' || !waiting.has(id) || this.losses.get(id) !== waiting.get(id)) return;
+          if (configuration !== null && memoryNamed(configuration, id) !== view.incarnation) return;
+          this.losses.delete(id);
+          this.restored(id);
+        });
+      }
       await new Promise((resolve) => setTimeout(resolve, PROBE_EVERY_MS));
     }
   }

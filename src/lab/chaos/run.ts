@@ -10,7 +10,7 @@ import { pathsOf, sequencerNames } from '../plan.js';
 import { checkHistory } from './checkers/index.js';
 import { Client } from './clients.js';
 import { Prng } from './prng.js';
-import { FAULTS, type Fault, type Setting, type Standing } from './faults.js';
+import { FAULTS } from './faults.js';
 import type { Anomaly, FinalNode, FinalStore, Healing, History, ChainBlock } from './history.js';
 import { only } from './history.js';
 import { readLogFacts } from './logs.js';
@@ -20,6 +20,7 @@ import { readNode, readStore, type OpenStore } from './outcome.js';
 import { readFeedOf, readHeads, readNodes, readStatus, rest } from './readers.js';
 import { Recorder } from './recorder.js';
 import { rounds } from './schedule.js';
+import type { Fault, Setting, Standing } from './targets.js';
 import { mountSmallDisk, type SmallDisk } from './small-disk.js';
 
 export interface ChaosOptions {
