@@ -1,4 +1,4 @@
-// As many new seeds as fit the time (SEQ_SIM_SECONDS, 20 by default, 60 with --all; half of them with lost memory), drawn from the
+// As many new seeds as fit the time (SEQ_SIM_SECONDS, 20 by default, 60 with --all; half of them with lost memory, and half with processes that differ in who the nodes are), drawn from the
 // commit so that no two commits run the same ones; a few fixed ones that once failed or once were rich (what broken
 // rules need: broken.test.ts).
 import { describe, expect, it } from 'vitest';
@@ -7,7 +7,7 @@ import { check } from './checkers/index.js';
 import type { Anomaly } from './history.js';
 import { minimise } from './minimise.js';
 import { anomalyLines, asTest } from './narrate.js';
-import { drawScenario } from './plan.js';
+import { drawScenario, type PlanOptions } from './plan.js';
 import { run } from './world.js';
 
 const SECONDS = Number(process.env.SEQ_SIM_SECONDS ?? (process.env.SEQ_TEST_LONG === '1' ? 60 : 20));
@@ -15,15 +15,19 @@ const SECONDS = Number(process.env.SEQ_SIM_SECONDS ?? (process.env.SEQ_TEST_LONG
 /** With room for the seeds that follow. */
 const firstSeed = (): number => commitSeed() * 4096;
 
-async function failures(seed: number, memory: boolean): Promise<{ anomalies: Anomaly[]; simulatedMs: number }> {
-  const { history, simulatedMs } = await run(drawScenario(seed, { memory }));
+async function failures(
+  seed: number,
+  memory: boolean,
+  members = false,
+): Promise<{ anomalies: Anomaly[]; simulatedMs: number }> {
+  const { history, simulatedMs } = await run(drawScenario(seed, { memory, members }));
   return { anomalies: check(history), simulatedMs };
 }
 
-async function explain(seed: number, memory: boolean, anomalies: Anomaly[]): Promise<string> {
-  const small = await minimise(drawScenario(seed, { memory }), anomalies[0]!.checker, 40);
+async function explain(seed: number, options: PlanOptions, anomalies: Anomaly[]): Promise<string> {
+  const small = await minimise(drawScenario(seed, options), anomalies[0]!.checker, 40);
   return [
-    `npm run sim -- --seed ${seed}${memory ? ' --memory' : ''}`,
+    `npm run sim -- --seed ${seed}${options.memory ? ' --memory' : ''}${options.members ? ' --members' : ''}`,
     ...anomalyLines(anomalies),
     asTest(small.scenario, `seed ${seed}: ${anomalies[0]!.what}`),
   ].join('\n');
@@ -39,9 +43,11 @@ describe('simulation', () => {
       let simulatedMs = 0;
       for (; performance.now() < end; seeds++) {
         const memory = seeds % 2 === 1;
-        const result = await failures(first + seeds, memory);
+        const members = seeds % 4 < 2;
+        const result = await failures(first + seeds, memory, members);
         simulatedMs += result.simulatedMs;
-        if (result.anomalies.length > 0) expect.fail(await explain(first + seeds, memory, result.anomalies));
+        if (result.anomalies.length > 0)
+          expect.fail(await explain(first + seeds, { memory, members }, result.anomalies));
       }
       process.stdout.write(
         `simulation: seeds ${first} … ${first + seeds - 1}, ${Math.round(simulatedMs / 1000)} simulated ` +
