@@ -219,7 +219,9 @@ export function storeUpTo(cfg: ModelConfig, state: State, height: number): Store
 export function resizing(t: TermState, node: number): TermEvent | null {
   const id = t.settings.ids![node]!;
   const member = memberOf(t.configuration, id) !== undefined;
-  const change: MembersChange = member ? { kind: 'remove', id } : { kind: 'add', id, url: `redis://${id}` };
+  const change: MembersChange = member
+    ? { kind: 'remove', id, margin: 0 }
+    : { kind: 'add', id, url: `redis://${id}`, margin: 0 };
   if (t.change || whyNoChange(t, change) !== '') return null;
   return { type: 'change', now: 0, change, node: member ? -1 : node };
 }
