@@ -5,12 +5,14 @@ import { checkNode } from '../cli/compose/open-cluster.js';
 import { nodeFreeBytes } from '../cli/support/disk-room.js';
 import type { Result } from '../cli/present/result.js';
 import { asDuration, asSize } from '../cli/config/settings.js';
-import { targetFlags } from '../cli/compose/target.js';
+import { startCommands, targetFlags } from '../cli/compose/target.js';
 import { DEFAULT_LIMITS, DEFAULT_TIMING } from '../core/config.js';
 import { diagnose, factsOf } from '../core/report/doctor.js';
 import { mib } from '../core/report/doctor-memory.js';
 import { duration } from '../core/duration.js';
+import { inspectWithProbes } from '../core/view/inspect.js';
 import { EXIT } from '../core/errors.js';
+import type { NodeProbe } from '../core/view/cluster-view.js';
 
 export default class Doctor extends SeqCommand {
   static override summary =
@@ -40,9 +42,19 @@ export default class Doctor extends SeqCommand {
       Math.max(2000, 10 * cluster.nodeTimeoutMs),
       0.35 * (await this.setting('timeout', asDuration, 10_000)).value,
     );
+    const target = targetFlags(cluster.settings, cluster.nodes);
+    const { view: judged, probes } = await inspectWithProbes({
+      nodes: cluster.asked,
+      limitMs,
+      clock: cluster.clock,
+      expectedCluster: cluster.settings.cluster,
+      target,
+      twice: true,
+      ...startCommands(cluster.settings),
+    });
     const checked = await Promise.all(
       cluster.asked.map(async (node) => {
-        const view = await node.call({ script: 'inspect' }, limitMs);
+        const view = (probes.find(({ id }) => id === node.id) as NodeProbe).reply;
         const checkup = await checkNode(node, limitMs);
         // A bundle describes another time and perhaps another machine.
         const here = flags['from-bundle'] === undefined && checkup.outcome === 'accepted';
@@ -61,7 +73,8 @@ export default class Doctor extends SeqCommand {
     const findings = diagnose(checked, {
       nodeTimeoutMs: cluster.settings.nodeTimeoutMs,
       ttlMs: (await this.setting('ttl', asDuration, DEFAULT_TIMING.ttlMs)).value,
-      target: targetFlags(cluster.settings, cluster.nodes),
+      target,
+      judged: judged.findings,
       retainBytes: (await this.setting('retain-bytes', asSize, DEFAULT_LIMITS.retainBytes)).value,
       maxBlockBytes: (await this.setting('max-block-bytes', asSize, DEFAULT_LIMITS.maxBlockBytes)).value,
     });
@@ -117,10 +130,12 @@ export default class Doctor extends SeqCommand {
         },
       ],
       items: findings,
-      next: findings
-        .filter((one) => one.severity !== 'INFO' && one.fix !== '')
-        .slice(0, 3)
-        .map((one) => one.fix),
+      next: [
+        ...new Set([
+          ...judged.next,
+          ...findings.filter((one) => one.severity !== 'INFO' && one.fix !== '').map((one) => one.fix),
+        ]),
+      ].slice(0, 3),
       exit: bad,
       meta: { nodesAnswered: answered },
     };

@@ -43,7 +43,7 @@ export default class Status extends SeqCommand {
     const shown = cluster.settings.on === null ? undefined : new Set(cluster.settings.on);
     const result = statusResult(view, shown);
     // No node answered: the rows still say why, but there is no state to report.
-    if (view.answered === 0) await this.presentRows(result).then(() => refuseNoAnswer(view));
+    if (view.answered === 0) await this.presentBeforeFailure(result).then(() => refuseNoAnswer(view));
     return result;
   }
 
@@ -56,12 +56,7 @@ export default class Status extends SeqCommand {
     this.step('asking every node');
     const { view, probes } = await viewFuel({ ...cluster, signal: this.signal });
     const result = fuelStatusResult(view, cluster.budget, cluster.settings.on);
-    if (view.answered === 0) await this.presentRows(result).then(() => refuseFuelSilence(probes, cluster));
+    if (view.answered === 0) await this.presentBeforeFailure(result).then(() => refuseFuelSilence(probes, cluster));
     return result;
-  }
-
-  /** Text formats show the rows before the error. JSON is one document, and here that document is the error. */
-  private async presentRows(result: Result): Promise<void> {
-    if (['table', 'wide', 'plain'].includes(await this.format())) await this.present({ ...result, warnings: [] });
   }
 }

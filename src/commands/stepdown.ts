@@ -3,10 +3,11 @@ import { SeqCommand } from '../cli/command/base-command.js';
 import { commandLine, confirmChange } from '../cli/support/confirm.js';
 import { ACT_FLAGS } from '../cli/support/flags.js';
 import { operatorOf } from '../cli/support/operator.js';
-import { stepdownResult, stepdownEffect } from '../cli/present/cluster/stepdown.js';
+import { freedLocksResult, freeLocksEffect, stepdownEffect, stepdownResult } from '../cli/present/cluster/stepdown.js';
 import type { Result } from '../cli/present/result.js';
 import { asDuration } from '../cli/config/settings.js';
 import { startCommands, targetFlags } from '../cli/compose/target.js';
+import { freeLocks } from '../core/operate/free-locks.js';
 import { stepDown } from '../core/operate/stepdown.js';
 import { systemClock, systemRandom } from '../core/nodes/system-clock.js';
 
@@ -17,7 +18,8 @@ export default class Stepdown extends SeqCommand {
       'committed the next height under a higher epoch, read by quorum; the gap is measured.',
     '--timeout (10s) is for the hand-over itself; the time for the answer to the question does not count.',
     'With --revoke the leader is not asked: its lock is deleted, only if it does not write and only ' +
-      "as long as it still is that term's.",
+      "as long as it still is that term's. Locks that no lease explains (LOCK_STUCK) are freed first, whoever holds " +
+      'them, and also where nobody leads.',
   ].join('\n');
   static override examples = [
     '<%= config.bin %> stepdown -c lab',
@@ -30,7 +32,7 @@ export default class Stepdown extends SeqCommand {
     to: Flags.string({ helpValue: 'ID', description: 'the sequencer that shall lead (the readiest one)' }),
     revoke: Flags.boolean({ description: 'delete the lock of a leader that does not answer' }),
   };
-  protected readonly kind = 'stepdown';
+  protected kind = 'stepdown';
 
   protected async perform(): Promise<Result> {
     const { flags } = await this.parse(Stepdown);
@@ -38,25 +40,55 @@ export default class Stepdown extends SeqCommand {
     const cluster = await this.cluster();
     const target = targetFlags(cluster.settings, cluster.nodes);
     const command = commandLine(this.id ?? '', this.argv);
-    const outcome = await stepDown({
+    const asking = {
+      yes: Boolean(flags.yes),
+      confirm: flags.confirm,
+      mayAsk: this.mayAsk,
+      command,
+      signal: this.signal,
+      say: (text: string) => this.note(text),
+    };
+    const common = {
       nodes: cluster.nodes,
       limitMs: cluster.nodeTimeoutMs,
-      timeoutMs,
       clock: systemClock,
-      random: systemRandom,
       signal: this.signal,
       target,
       startSequencers: startCommands(cluster.settings).startSequencers,
       expectedCluster: cluster.identity.cluster,
       reason: flags.reason ?? '',
       operator: operatorOf(this.id ?? '', this.argv),
-      revoke: Boolean(flags.revoke),
       dryRun: Boolean(flags['dry-run']),
-      ...(flags.to === undefined ? {} : { to: flags.to }),
       ...(flags['expect-leader'] === undefined ? {} : { expectLeader: flags['expect-leader'] }),
       ...(flags['expect-epoch'] === undefined ? {} : { expectEpoch: flags['expect-epoch'] }),
+      step: (doing: string) => this.step(doing),
+    };
+    const freed = flags.revoke
+      ? await freeLocks({
+          ...common,
+          changing: (state, nodes) => this.changing(state, nodes),
+          confirm: (plan) =>
+            confirmChange(
+              {
+                level: 'disruptive',
+                what: `free the locks of ${[...new Set(plan.locks.map(({ holder }) => holder))].join(', ')}`,
+                effect: freeLocksEffect(plan),
+              },
+              asking,
+            ),
+        })
+      : null;
+    if (freed !== null) {
+      this.kind = 'stepdown.revoke';
+      return freedLocksResult(freed, Boolean(flags['dry-run']), command);
+    }
+    const outcome = await stepDown({
+      ...common,
+      timeoutMs,
+      random: systemRandom,
+      revoke: Boolean(flags.revoke),
+      ...(flags.to === undefined ? {} : { to: flags.to }),
       changing: () => this.changing(),
-      step: (doing) => this.step(doing),
       confirm: (plan) =>
         confirmChange(
           {
@@ -64,14 +96,7 @@ export default class Stepdown extends SeqCommand {
             what: `${flags.revoke ? 'take the lock of' : 'hand over from'} ${plan.leader.id} to ${plan.to}`,
             effect: stepdownEffect(plan),
           },
-          {
-            yes: Boolean(flags.yes),
-            confirm: flags.confirm,
-            mayAsk: this.mayAsk,
-            command,
-            signal: this.signal,
-            say: (text) => this.note(text),
-          },
+          asking,
         ),
     });
     return stepdownResult(outcome, command);

@@ -90,7 +90,9 @@ export default class Watch extends SeqCommand {
         ':',
       ),
       nodes,
-      rediscover: identity.cluster === '' && !still ? () => this.rediscover(settings.lane) : undefined,
+      // A name that the settings fix is the operator's own: the watch does not go on to another generation by itself.
+      rediscover: settings.cluster === '' && !still ? () => this.rediscover(settings.lane) : undefined,
+      identified: identity.cluster !== '',
       summarize: {
         expectedCluster: settings.cluster,
         target: targetFlags(settings, nodes),

@@ -228,6 +228,11 @@ export interface SequencerStatus {
    */
   ready: boolean;
   why: string;
+  /**
+   * Why this sequencer could not be promoted although it is ready: a hold, a hand-over to another one, locks that no
+   * lease explains. '' when a living leader is all that stands in the way, and while it leads.
+   */
+  blocked: string;
   /** The nodes as this process sees them. */
   nodes: { id: string; state: SeenNodeState; why: string }[];
   inbox: { items: number; bytes: number; limitBytes: number };

@@ -10,6 +10,7 @@ export interface LoopOptions {
   still?: boolean;
   nodes: readonly NodePort[];
   rediscover?: PollOptions['rediscover'];
+  identified?: boolean;
   limitMs: number;
   intervalMs: number;
   clock: Clock;
@@ -34,6 +35,7 @@ export async function watchLoop(options: LoopOptions, onProbe: (state: WatchStat
     nodes,
     still: options.still,
     rediscover: options.rediscover,
+    ...(options.identified === undefined ? {} : { identified: options.identified }),
     limitMs,
     clock,
     state: () => state,

@@ -17,8 +17,8 @@ export type WatchInput =
   | { type: 'settled'; at: number; wall: number }
   | { type: 'clock'; at: number; wall: number }
   | { type: 'resized'; columns: number; rows: number }
-  /** The nodes have other names than those they were first given. */
-  | { type: 'nodes'; nodes: readonly { id: string; url: string }[]; at: number }
+  /** The nodes have other names than those they were first given, or belong to a later generation of the cluster. */
+  | { type: 'nodes'; nodes: readonly { id: string; url: string }[]; at: number; later?: string }
   | { type: 'told'; text: string; at: number };
 
 export function initialState(options: {
@@ -93,10 +93,24 @@ export function reduce(state: WatchState, input: WatchInput): WatchState {
     case 'resized':
       return resized(state, { columns: input.columns, rows: input.rows });
     case 'nodes':
-      return { ...state, data: { ...state.data, nodes: freshNodes(input.nodes, input.at) } };
+      return renamed(state, input);
     case 'told':
       return { ...state, ui: { ...state.ui, told: { text: input.text, at: input.at } } };
   }
+}
+
+function renamed(state: WatchState, { nodes, at, later = '' }: Extract<WatchInput, { type: 'nodes' }>): WatchState {
+  const data = { ...state.data, nodes: freshNodes(nodes, at) };
+  if (later === '') return { ...state, data };
+  const text = `the cluster was recovered: following ${later}`;
+  const event = { level: 'warn' as const, kind: 'verdict' as const, subject: '', text };
+  const facts = data.view === null ? [] : factsOf(data.view);
+  return {
+    ...state,
+    options: { ...state.options, expectedCluster: '' },
+    data: { ...data, events: addEvents(data.events, [event], { at, wall: state.wall }, facts) },
+    ui: { ...state.ui, told: { text, at } },
+  };
 }
 
 function resized(state: WatchState, size: Size): WatchState {

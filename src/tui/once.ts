@@ -12,6 +12,7 @@ export interface OnceOptions {
   still?: boolean;
   nodes: readonly NodePort[];
   rediscover?: PollOptions['rediscover'];
+  identified?: boolean;
   limitMs: number;
   clock: Clock;
   summarize: SummarizeOptions;
@@ -35,6 +36,7 @@ export async function watchOnce(options: OnceOptions): Promise<{ text: string; s
     nodes,
     still,
     rediscover: options.rediscover,
+    ...(options.identified === undefined ? {} : { identified: options.identified }),
     limitMs,
     clock,
     state: () => state,

@@ -1,5 +1,6 @@
 // Probes every node at its own pace, so that a node that hangs delays only its own row. At most five commands per
 // second and node, for any interval, any number of lanes, and however often a key asks. Read-only.
+import { familyOf, generationOf } from '../core/generation.js';
 import { bounded } from '../core/nodes/ask-all.js';
 import type { Clock, NodePort } from '../core/ports.js';
 import type { NodeView } from '../core/protocol/types.js';
@@ -11,9 +12,12 @@ import type { WatchState } from './model-state.js';
 export interface PollOptions {
   nodes: readonly NodePort[];
   /**
-   * Given while the nodes' cluster is unknown (no node had answered): tries again. Returns null while nothing is found.
+   * Opens the nodes again and asks them for their cluster. Returns null while nothing is found. Called while the
+   * cluster is unknown, and when the nodes show a later generation of it. Absent: the cluster is fixed.
    */
   rediscover?: () => Promise<readonly NodePort[] | null>;
+  /** The nodes' cluster is known already. */
+  identified?: boolean;
   limitMs: number;
   /** The nodes are files: no load to limit, and time does not advance. */
   still?: boolean;
@@ -56,13 +60,15 @@ export class Poller {
   private stopped = false;
   private started = false;
   private nodes: readonly NodePort[];
-  private rediscover: PollOptions['rediscover'];
+  private identified: boolean;
+  /** The cluster, as the nodes named it last. */
+  private cluster = '';
   private triedAt = -Infinity;
 
   constructor(private readonly options: PollOptions) {
     this.nodes = options.nodes;
     this.budget = options.budget ?? new Budget();
-    this.rediscover = options.rediscover;
+    this.identified = options.identified ?? options.rediscover === undefined;
   }
 
   /** One probe. Resolves when every node has answered or the time is over, and the state contains it. */
@@ -176,15 +182,31 @@ export class Poller {
 
   /** Without the identity, every node of this cluster would count as another cluster's. */
   private async findIdentity(): Promise<void> {
-    const { clock, dispatch } = this.options;
-    if (this.rediscover === undefined || clock.now() - this.triedAt < REDISCOVER_MS) return;
+    const { clock, dispatch, rediscover } = this.options;
+    const later = this.laterGeneration();
+    if (rediscover === undefined || (this.identified && later === '')) return;
+    if (clock.now() - this.triedAt < REDISCOVER_MS) return;
     this.triedAt = clock.now();
     // The probes show what is wrong with the nodes. Here an error only means that the identity is not known yet.
-    const found = await this.rediscover().catch(() => null);
+    const found = await rediscover().catch(() => null);
     if (found === null || this.stopped) return;
-    this.rediscover = undefined;
+    this.identified = true;
     this.nodes = found;
-    dispatch({ type: 'nodes', nodes: found.map(({ id, url }) => ({ id, url })), at: clock.now() });
+    dispatch({ type: 'nodes', nodes: found.map(({ id, url }) => ({ id, url })), at: clock.now(), later });
+  }
+
+  /** `seq cluster recover` gave the cluster a later generation: for the old name, all its nodes are foreign. */
+  private laterGeneration(): string {
+    const { view } = this.options.state().data;
+    if (view === null) return '';
+    if (view.cluster !== '') this.cluster = view.cluster;
+    const shown = view.nodes.filter(
+      ({ state, cluster }) =>
+        state === 'FOREIGN' &&
+        familyOf(cluster) === familyOf(this.cluster) &&
+        generationOf(cluster) > generationOf(this.cluster),
+    );
+    return shown.length >= view.quorum ? (shown[0]?.cluster ?? '') : '';
   }
 
   private inspect(node: NodePort) {

@@ -156,7 +156,7 @@ describe('doctor: the command', () => {
         expect(first.code).toBe(1);
         expect(document.data.verdict).toBe('CRIT');
         expect(document.data.findings.map(({ check }) => check)).toEqual(
-          expect.arrayContaining(['eviction', 'memory', 'persistence', 'notify', 'admission']),
+          expect.arrayContaining(['eviction', 'memory', 'persistence', 'notify', 'cluster']),
         );
         for (const { fix } of document.data.findings) {
           const [, setting, value] = /config set (\S+) (\S+)$/.exec(fix) ?? [];

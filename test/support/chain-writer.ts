@@ -5,6 +5,7 @@ import type { ReplyTo, NodeCall } from '../../src/core/protocol/types.js';
 import { ChainMaker } from './blocks.js';
 
 const LIMIT_MS = 60_000;
+const RECORD_MS = 3_600_000;
 
 export class ChainWriter {
   readonly chain: ChainMaker;
@@ -62,11 +63,11 @@ export class ChainWriter {
         ready: 'yes',
         ttlMs: String(this.ttlMs),
         blockTimeMs: String(this.ttlMs),
-        recordTtlMs: String(LIMIT_MS),
+        recordTtlMs: String(RECORD_MS),
         seenAtMs: '1',
       },
     };
-    for (const node of on) must(await node.call({ script: 'announce', presence, ttlMs: LIMIT_MS }, LIMIT_MS));
+    for (const node of on) must(await node.call({ script: 'announce', presence, ttlMs: RECORD_MS }, LIMIT_MS));
   }
 
   /** Makes the next block and writes it to these nodes. */

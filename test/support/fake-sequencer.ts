@@ -56,6 +56,7 @@ export class FakeSequencer implements SequencerApi {
       seenHeight: this.height,
       ready: true,
       why: '',
+      blocked: '',
       nodes: [{ id: 'r1', state: 'admitted', why: '' }],
       inbox: { items: 0, bytes: 0, limitBytes: 1 << 24 },
       startedAtMs: 1,

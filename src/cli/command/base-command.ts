@@ -78,6 +78,8 @@ export abstract class SeqCommand extends Command {
   private readonly closers: (() => Promise<void> | void)[] = [];
   private readonly warnings: string[] = [];
   private given: AnyFlags = {};
+  /** What a failing command knows all the same. */
+  private known: Result | null = null;
   private wraps: Wraps = { stdout: whole, stderr: whole };
   private readonly nodes = new CommandNodes({
     id: this.id ?? '',
@@ -242,6 +244,15 @@ export abstract class SeqCommand extends Command {
     process.exitCode = result.exit ?? EXIT.ok;
   }
 
+  /**
+   * Shows what is known before the command fails. Text formats show it before the error. JSON and YAML are one
+   * document, so the error and what is known go into the same one.
+   */
+  protected async presentBeforeFailure(result: Result): Promise<void> {
+    this.known = { ...result, warnings: [] };
+    if (['table', 'wide', 'plain'].includes(await this.format())) await this.present(this.known);
+  }
+
   override async catch(thrown: Error & { exitCode?: number }): Promise<void> {
     if (thrown instanceof ReaderGone || this.deadline.readerGone) {
       process.exitCode = EXIT.ok;
@@ -252,7 +263,7 @@ export abstract class SeqCommand extends Command {
     process.exitCode = error.exit;
     // Reads the raw arguments, because parsing may have failed.
     const colour = !this.argv.includes('--no-color') && takesColour(process.env, process.stderr);
-    await showFailure(error, await this.failureFormat(), this.showing(colour));
+    await showFailure(error, await this.failureFormat(), this.showing(colour), this.known);
     if (this.argv.includes('--trace'))
       writeErr(`${(error.cause instanceof Error ? error.cause : thrown).stack ?? ''}\n`);
   }

@@ -39,21 +39,26 @@ export async function showResult(result: Result, format: OutputFormat, showing: 
   else await showText(result, format as 'table' | 'wide' | 'plain' | 'csv', showing);
 }
 
-/** `format` null: as text on stderr. */
-export async function showFailure(error: SeqError, format: MachineFormat | null, showing: Showing): Promise<void> {
+/** `format` null: as text on stderr. `result`: what is known in spite of the failure. */
+export async function showFailure(
+  error: SeqError,
+  format: MachineFormat | null,
+  showing: Showing,
+  result: Result | null = null,
+): Promise<void> {
   if (format === null) {
     writeErr(renderError(error, showing.colour, showing.wraps.stderr));
     return;
   }
   try {
-    await writeDocument(failureDocument(error, showing), format, showing.watched);
+    await writeDocument(failureDocument(error, showing, result), format, showing.watched);
   } catch (failure) {
     if (!(failure instanceof ReaderGone)) writeErr(renderError(error, false, showing.wraps.stderr));
   }
 }
 
-export function failureDocument(error: SeqError, { kind, meta, warnings }: Showing) {
-  return envelope(kind, meta, { error, warnings: [...warnings] });
+export function failureDocument(error: SeqError, { kind, meta, warnings }: Showing, result: Result | null = null) {
+  return envelope(kind, meta, { error, warnings: [...warnings], ...(result === null ? {} : { result }) });
 }
 
 async function showText(

@@ -6,7 +6,8 @@ import { operatorOf } from '../../cli/support/operator.js';
 import { notNeededResult, recoverResult } from '../../cli/present/cluster/recover.js';
 import type { Result } from '../../cli/present/result.js';
 import { probeForRecovery, recoverAsPlanned, rejoin } from '../../cli/compose/recovery.js';
-import { targetFlags } from '../../cli/compose/target.js';
+import { startCommands, targetFlags } from '../../cli/compose/target.js';
+import { inspectCluster } from '../../core/view/inspect.js';
 
 export default class ClusterRecover extends SeqCommand {
   static override summary = 'Give the cluster a new generation when fewer than a quorum of nodes are admitted';
@@ -66,9 +67,17 @@ export default class ClusterRecover extends SeqCommand {
     const { decision } = probed;
     const status = `seq status ${target}`.trim();
     if (decision.outcome === 'not-needed') {
-      if (flags['dry-run'] || decision.rejoin.length === 0) return notNeededResult(decision, [], [status]);
+      const view = await inspectCluster({
+        nodes: found.nodes,
+        limitMs: found.nodeTimeoutMs,
+        clock: found.clock,
+        expectedCluster: decision.cluster,
+        target,
+        ...startCommands(found.settings),
+      });
+      if (flags['dry-run'] || decision.rejoin.length === 0) return notNeededResult(decision, [], view, status);
       this.changing();
-      return notNeededResult(decision, await rejoin(probed), [status]);
+      return notNeededResult(decision, await rejoin(probed), view, status);
     }
     const { plan } = decision;
     const loss = plan.doubts.length > 0 && !flags['accept-possible-loss'] ? ' --accept-possible-loss' : '';

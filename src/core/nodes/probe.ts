@@ -111,6 +111,30 @@ export function votesOf(seen: ProbeResult, nodes: readonly NodePort[], id: strin
 }
 
 /**
+ * Why `id` could not be promoted even when every running lease had ended: '' when q nodes would have it then. A lock
+ * that outlasts every lease that is announced, or never expires, is no running lease (docs/PROTOCOL.md section 9).
+ */
+export function blockedBy(
+  seen: ProbeResult,
+  nodes: readonly NodePort[],
+  id: string,
+  { configuration, ttlMs, quorum }: { configuration: Configuration | null; ttlMs: number; quorum: number },
+): string {
+  const announced = admittedViews(seen).flatMap((view) =>
+    view.sequencers.map(({ extra }) => Number(extra['ttlMs']) || 0),
+  );
+  const longest = Math.max(ttlMs, ...announced);
+  const replies = seen.replies.map((reply) => {
+    if (reply?.outcome !== 'accepted' || reply.value.lock === null) return reply;
+    const { pttlMs } = reply.value.lock;
+    const runs = pttlMs >= 0 && pttlMs <= longest + Math.max(50, longest / 100);
+    return runs ? { ...reply, value: { ...reply.value, lock: null } } : reply;
+  });
+  const { votes, why } = votesOf({ ...seen, replies }, nodes, id, { configuration });
+  return votes.length < quorum ? why : '';
+}
+
+/**
  * The highest epoch that a vote may have. This bound never makes a quorum of votes smaller. Every vote raises the new
  * term above the vote's own epoch. So an epoch that was written by hand must not use up the remaining numbers.
  */

@@ -81,10 +81,11 @@ export async function awaitAdmission(
         exit: EXIT.tryAgain,
         message: `not admitted within ${limitMs} ms: ${why}`,
         why: nobody
-          ? 'nobody leads, and only a leader admits'
+          ? `only a leader admits, and ${view.reason}`
           : `${view.leader!.id} leads; it may run with --no-readmit, or not reach the node`,
         changed: 'nothing',
-        next: [`seq status ${target}`.trim(), ...(nobody ? [] : ["look at the leader's log for this node"])],
+        // What keeps a leader away comes first: to wait longer admits nobody.
+        next: nobody ? view.next : [`seq status ${target}`.trim(), "look at the leader's log for this node"],
         retryable: true,
       });
     }

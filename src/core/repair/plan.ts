@@ -7,7 +7,8 @@ import { createHash } from 'node:crypto';
 import { quorumOf } from '../config.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Epoch, Hash, Height, NodeView } from '../protocol/types.js';
-import type { LeaderRow } from '../view/cluster-view.js';
+import type { LeaderRow, Finding } from '../view/cluster-view.js';
+import { standstill } from '../view/standstill.js';
 import { mark, type EvidenceNode, type RepairEvidence } from './evidence.js';
 import type { Contest, Copy } from './scan.js';
 import { refuseSilentStores, type SilentStores } from './store-copies.js';
@@ -69,6 +70,8 @@ export interface RepairPlan {
   chosen: { height: Height; hash: Hash; holders: string[] }[];
   steps: RepairStep[];
   undecidable: Undecidable[];
+  /** Why nothing can be committed, whatever the streams hold. null when somebody leads, or may lead at any moment. */
+  standstill: Finding | null;
 }
 
 export interface RepairWish extends SilentStores {
@@ -154,7 +157,7 @@ export function planRepair(evidence: RepairEvidence, wish: RepairWish): RepairPl
   // An undecidable height at the head comes before everything else, because a term would have to decide it.
   const written = blocked && view.leader === null ? [] : kept;
   const hand = handOf(evidence, trusted, wish);
-  const plan = { cluster: view.cluster, hand, goal, chosen, steps: written, undecidable };
+  const plan = { cluster: view.cluster, hand, goal, chosen, steps: written, undecidable, standstill: standstill(view) };
   return { digest: digestOf(evidence, plan), ...plan };
 }
 

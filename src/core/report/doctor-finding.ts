@@ -3,13 +3,13 @@
 import type { NodeCheckup } from '../ports.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 
-export type Severity = 'CRIT' | 'WARN' | 'INFO';
+export type Severity = 'CRIT' | 'UNKNOWN' | 'WARN' | 'INFO';
 
 export interface DoctorFinding {
   severity: Severity;
   /**
-   * One of: version, eviction, memory, persistence, fsync, disk, notify, clock, rights, latency, uptime, admission,
-   * epoch, replica, reach, sequencers.
+   * One of: cluster, version, eviction, memory, persistence, fsync, disk, notify, clock, rights, latency, uptime,
+   * admission, epoch, replica, reach, sequencers.
    */
   check: string;
   /** '' when it concerns the whole cluster. */

@@ -7,6 +7,7 @@ import { MAX_EPOCH_LEAP } from '../protocol/types.js';
 import { deleteEpoch } from '../view/epochs.js';
 import { forecastOf, mib, ofForecast } from './doctor-memory.js';
 import { ofSequencers } from './doctor-sequencers.js';
+import type { Finding } from '../view/cluster-view.js';
 import type { CheckedNode, DoctorFinding, Severity } from './doctor-finding.js';
 
 export interface DoctorOptions {
@@ -15,17 +16,20 @@ export interface DoctorOptions {
   retainBytes: number;
   maxBlockBytes: number;
   target: string;
+  /** What the one judge says of the cluster: `seq status` says the same. */
+  judged?: readonly Finding[];
 }
 
 const MIB = 1024 * 1024;
-const RANK: Record<Severity, number> = { CRIT: 0, WARN: 1, INFO: 2 };
+const RANK: Record<Severity, number> = { CRIT: 0, UNKNOWN: 1, WARN: 2, INFO: 3 };
 
 export function diagnose(nodes: readonly CheckedNode[], options: DoctorOptions): DoctorFinding[] {
   const views = nodes.flatMap(({ view }) => (view.outcome === 'accepted' ? [view.value] : []));
   const noCluster = views.every(({ admission }) => admission === 'pristine');
   const found = [
+    ...ofJudge(options.judged ?? []),
     ...nodes.flatMap((node) => ofNode(node, options, noCluster)),
-    ...ofEpochs(nodes),
+    ...((options.judged ?? []).some(({ code }) => code === 'NODE_FENCED') ? [] : ofEpochs(nodes)),
     ...ofClocks(nodes, options),
     ...ofSequencers(nodes),
     ...ofForecast(nodes),
@@ -34,13 +38,30 @@ export function diagnose(nodes: readonly CheckedNode[], options: DoctorOptions):
   return found.sort((a, b) => RANK[a.severity] - RANK[b.severity]);
 }
 
+/** The doctor looks at servers. What the cluster adds up to is judged in one place (view/verdict.ts). */
+function ofJudge(judged: readonly Finding[]): DoctorFinding[] {
+  return judged
+    .filter(({ code }) => !OWN_WORDS.has(code))
+    .map(({ verdict, nodes, reason, next }) => ({
+      severity: verdict,
+      check: 'cluster',
+      node: nodes.length === 1 ? (nodes[0] as string) : '',
+      what: reason,
+      fix: next[0] ?? '',
+    }));
+}
+
+/** The doctor measures these itself, and says more about them. */
+const OWN_WORDS: ReadonlySet<string> = new Set(['CLOCK_OFF', 'CONFIG_DRIFT', 'RETENTION_NARROWED']);
+
 function ofNode(node: CheckedNode, options: DoctorOptions, noCluster: boolean): DoctorFinding[] {
   const { id, url, view, checkup } = node;
   const found: DoctorFinding[] = [];
   const add = (severity: Severity, check: string, what: string, fix: string): void =>
     void found.push({ severity, check, node: id, what, fix });
   const set = (setting: string, value: string): string => `redis-cli -u ${url} config set ${setting} ${value}`;
-  if (view.outcome === 'accepted' && view.value.admission !== 'admitted') {
+  const said = (options.judged ?? []).some(({ nodes }) => nodes.includes(id));
+  if (view.outcome === 'accepted' && view.value.admission !== 'admitted' && !said) {
     const { admission, admissionWhy } = view.value;
     // No leader takes over another cluster's data. Before there is a cluster, no leader admits any node.
     const fix =

@@ -1,5 +1,6 @@
 // Who led when? The terms come from the retained blocks, and the operators' changes from the nodes' records
 // (docs/PROTOCOL.md section 2). A block that a later leader had to propose again counts for the term that committed it.
+// Who led is read from what only a leader writes (terms.ts).
 // What nobody recorded is not guessed.
 import type { Epoch, Height } from '../protocol/types.js';
 import { inspectWithProbes } from '../view/inspect.js';
@@ -7,19 +8,29 @@ import { askAll } from '../nodes/ask-all.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
 import type { ClusterView } from '../view/cluster-view.js';
 import { heldRange, readChunks } from '../stream/chunks.js';
+import { TermOwners, UNKNOWN_LEADER } from './terms.js';
 import { rowsOf, type MatrixOptions, type MatrixRow } from '../stream/matrix.js';
 
 export interface Term {
   epoch: Epoch;
+  /** `?` where the nodes do not agree who led. */
   holder: string;
+  /** Its first blocks are trimmed: it began earlier, and made more blocks. */
+  trimmed: boolean;
   heightFrom: Height;
   heightTo: Height;
   blocks: number;
   /** By the timestamps of its blocks, ms. */
   firstAt: number;
   lastAt: number;
-  /** Time between the last block before this term and its first block. null for the first term that is retained. */
+  /**
+   * For how long nothing was committed when this term began. null: not known, because the blocks do not say it. The
+   * first block of a term may be the last one of the term before, proposed again, and then it keeps its old time. So
+   * the gap lies before or behind that block, and the longer one of the two is told.
+   */
   gapBeforeMs: number | null;
+  /** The time between the last block before this term and its first one. Absent for the first term that is retained. */
+  openMs?: number;
   /** This term holds the lease now. */
   current: boolean;
   /** Why it ended. '' when nothing says so. */
@@ -48,8 +59,10 @@ export async function readHistory(options: HistoryOptions): Promise<History> {
   refuseNoAnswer(view);
   const range = heldRange(probes);
   const terms: Term[] = [];
+  const owners = new TermOwners(probes, view.configured);
   if (range !== null) {
     for await (const chunk of readChunks({ ...options, probes, ...range, newestFirst: false })) {
+      owners.take(chunk.entries);
       for (const row of rowsOf(chunk, options.nodes, view.configured)) addBlock(terms, row);
       options.progress(chunk.to - range.from + 1, range.to - range.from + 1);
     }
@@ -58,6 +71,9 @@ export async function readHistory(options: HistoryOptions): Promise<History> {
   const answering = probes.filter((o) => o.reply.outcome === 'accepted').map((o) => o.id);
   const changes = options.clean(await readChanges(options, answering));
   const current = view.leader?.epoch;
+  for (const term of terms) term.holder = owners.leader(term.epoch);
+  const [oldest] = terms;
+  if (oldest !== undefined && range !== null) oldest.trimmed = range.from > 1;
   for (const [at, term] of terms.entries()) {
     term.current = term.epoch === current;
     term.ended = term.current ? '' : whyEnded(term, terms[at + 1], changes);
@@ -71,18 +87,23 @@ export function addBlock(terms: Term[], row: MatrixRow): void {
   const last = terms.at(-1);
   if (last !== undefined && (last.epoch === row.epoch || row.epoch < last.epoch)) {
     // A backfilled copy may have another epoch than the one it was committed under. Terms never go back.
+    // The second block is certainly this term's own, and was made when it was committed.
+    if (last.blocks === 1 && last.openMs !== undefined)
+      last.gapBeforeMs = Math.max(last.openMs, row.timestamp - last.lastAt);
     Object.assign(last, { heightTo: row.height, blocks: last.blocks + 1, lastAt: row.timestamp });
     return;
   }
   terms.push({
     epoch: row.epoch,
-    holder: row.writer,
+    holder: UNKNOWN_LEADER,
+    trimmed: false,
     heightFrom: row.height,
     heightTo: row.height,
     blocks: 1,
     firstAt: row.timestamp,
     lastAt: row.timestamp,
-    gapBeforeMs: last === undefined ? null : Math.max(0, row.timestamp - last.lastAt),
+    gapBeforeMs: null,
+    ...(last === undefined ? {} : { openMs: Math.max(0, row.timestamp - last.lastAt) }),
     current: false,
     ended: '',
   });
@@ -101,7 +122,8 @@ function whyEnded(term: Term, next: Term | undefined, changes: readonly AuditRec
       `${asked['what'] === 'request' ? 'stepdown' : asked['what']} by ` +
       `${asked['by'] ?? '?'}${asked['reason'] ? `: ${asked['reason']}` : ''}`
     );
-  if (next !== undefined && next.holder === term.holder) return `${next.holder} went on under epoch ${next.epoch}`;
+  if (next !== undefined && next.holder === term.holder && term.holder !== UNKNOWN_LEADER)
+    return `${next.holder} went on under epoch ${next.epoch}`;
   return '';
 }
 

@@ -23,7 +23,7 @@ import { Follower } from './follow/follower.js';
 import { fatalError } from './fatal-error.js';
 import { LeaderRequests } from './leader-requests.js';
 import { localChain } from './local-chain.js';
-import { probe, recoveredTo, votesOf, type ProbeResult } from '../nodes/probe.js';
+import { blockedBy, probe, recoveredTo, votesOf, type ProbeResult } from '../nodes/probe.js';
 import { Membership } from './lead/membership.js';
 import { OwnPresence } from './own-presence.js';
 import { Presences } from './presence.js';
@@ -64,6 +64,8 @@ export class Sequencer implements SequencerApi {
   private readonly leadership: Leadership;
   private readonly eligibility: Eligibility;
   private notBefore = 0;
+  /** Why it could not be promoted although it is ready. */
+  private blocked = '';
   private freeSince: number | null = null;
   private anomalies = 0;
   /** It is stopping and waits to see its successor. */
@@ -314,6 +316,7 @@ export class Sequencer implements SequencerApi {
       seenHeight: Math.max(this.clusterState.height, store.head().height),
       ready: leads ? stalled === '' : this.eligibility.ready,
       why: leads ? stalled : this.eligibility.why,
+      blocked: leads ? '' : this.blocked,
       nodes: this.clusterState.nodes,
       inbox: inbox.status(),
       startedAtMs: this.startedAtMs,
@@ -415,6 +418,8 @@ export class Sequencer implements SequencerApi {
     const { configuration } = this.membership;
     const { votes, why } = votesOf(seen, nodes, id, { at, configuration });
     this.eligibility.judge(seen, why);
+    const { quorum } = this.membership;
+    this.blocked = blockedBy(seen, nodes, id, { configuration, ttlMs: this.options.timing.ttlMs, quorum });
     if (votes.length < this.membership.quorum) {
       this.freeSince = null;
       return this.eligibility.notFree(why);

@@ -136,8 +136,9 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
     return health(reply, live, { live, loopAgeMs, limitMs: options.loopAgeLimitMs, pid: process.pid });
   });
   app.get('/readyz', async (_request, reply) => {
-    const { ready, why } = api.status();
-    return health(reply, ready, { ready, why });
+    const { ready, why, blocked } = api.status();
+    const could = ready && blocked === '';
+    return health(reply, could, { ready: could, why: ready ? blocked || why : why });
   });
   app.get('/leader', async (_request, reply) => {
     const { role, leaseMs, epoch, id, leader } = api.status();

@@ -93,9 +93,7 @@ function isNewer(a: Presence, b: Presence): boolean {
   return a.pttlMs > b.pttlMs;
 }
 
-/**
- * Its record on this node was renewed lately: at least half of the record's time is left, and not more than all of it.
- */
+/** Its record on this node was renewed lately: at least half of the record's time is left, and no more than all. */
 function isFresh({ pttlMs, extra }: Presence): boolean {
   const told = positive(extra['recordTtlMs']);
   return pttlMs >= (told ?? RECORD_TTL_MS) / 2 && (told === null || pttlMs <= told + COUNTDOWN_SLACK_MS);

@@ -1,9 +1,10 @@
 // Epochs of the nodes → Result. Pure. The names in `data` are a contract (schemas/epoch.show.json,
 // schemas/epoch.heal.json).
-import type { HealDone, HealPlan } from '../../../core/operate/epoch.js';
-import { MAX_EPOCH_LEAP } from '../../../core/protocol/types.js';
-import { deleteEpoch, type EpochView } from '../../../core/view/epochs.js';
+import type { HealDone, HealPlan } from '../../../../core/operate/epoch.js';
+import { MAX_EPOCH_LEAP } from '../../../../core/protocol/types.js';
+import { deleteEpoch, type EpochView } from '../../../../core/view/epochs.js';
 import type { Result, Table } from '../result.js';
+import { standstill } from '../../../../core/view/standstill.js';
 
 export function epochResult(epochs: EpochView, target: string): Result {
   const { leader, reference, rows, view } = epochs;
@@ -12,50 +13,56 @@ export function epochResult(epochs: EpochView, target: string): Result {
   const stray = rows.filter((row) => row.admitted && (row.epoch ?? 0) > reference + MAX_EPOCH_LEAP);
   const tail = target === '' ? '' : ` ${target}`;
   const known = rows.filter((row) => row.admitted).length;
+  // Epochs that agree are no good news while nobody can lead.
+  const stands = standstill(view);
   const verdict =
-    known < view.quorum
-      ? {
-          verdict: 'UNKNOWN' as const,
-          reason: `only ${known} of ${view.configured} nodes say an epoch that counts`,
-          reasonCode: 'NO_QUORUM',
-        }
-      : stray.length > 0 && leader !== null
+    stands !== null
+      ? { verdict: stands.verdict, reason: stands.reason, reasonCode: stands.code }
+      : known < view.quorum
         ? {
-            verdict: 'WARN' as const,
-            reason:
-              `no term has reached the epoch of ${stray.map((row) => row.id).join(', ')} (the leader's is ` +
-              `${reference}): somebody wrote it by hand; delete that key, and the leader re-admits the node`,
-            reasonCode: 'NODE_FENCED',
+            verdict: 'UNKNOWN' as const,
+            reason: `only ${known} of ${view.configured} nodes say an epoch that counts`,
+            reasonCode: 'NO_QUORUM',
           }
-        : above.length > 0 && leader !== null
+        : stray.length > 0 && leader !== null
           ? {
               verdict: 'WARN' as const,
               reason:
-                `the epoch of ${above.join(', ')} is above the leader's ${reference}: it refuses the leader ` +
-                'until the term is renewed',
+                `no term has reached the epoch of ${stray.map((row) => row.id).join(', ')} (the leader's is ` +
+                `${reference}): somebody wrote it by hand; delete that key, and the leader re-admits the node`,
               reasonCode: 'NODE_FENCED',
             }
-          : below.length > 0
+          : above.length > 0 && leader !== null
             ? {
                 verdict: 'WARN' as const,
-                reason: `the epoch of ${below.join(', ')} is below ${reference}`,
-                reasonCode: 'EPOCH_BEHIND',
-              }
-            : {
-                verdict: 'OK' as const,
                 reason:
-                  `${known} of ${view.configured} nodes are at epoch ` +
-                  `${reference}${leader === null ? ', nobody leads' : `, the epoch of ${leader.id}`}`,
-                reasonCode: 'OK',
-              };
+                  `the epoch of ${above.join(', ')} is above the leader's ${reference}: it refuses the leader ` +
+                  'until the term is renewed',
+                reasonCode: 'NODE_FENCED',
+              }
+            : below.length > 0
+              ? {
+                  verdict: 'WARN' as const,
+                  reason: `the epoch of ${below.join(', ')} is below ${reference}`,
+                  reasonCode: 'EPOCH_BEHIND',
+                }
+              : {
+                  verdict: 'OK' as const,
+                  reason:
+                    `${known} of ${view.configured} nodes are at epoch ` +
+                    `${reference}${leader === null ? ', nobody leads' : `, the epoch of ${leader.id}`}`,
+                  reasonCode: 'OK',
+                };
   const next =
-    stray.length > 0 && leader !== null
-      ? stray.map((row) => deleteEpoch(view.nodes.find((node) => node.id === row.id)?.url ?? ''))
-      : above.length > 0 && leader !== null
-        ? [`seq epoch show --watch${tail}`]
-        : below.length > 0
-          ? [`seq epoch heal${tail}`]
-          : [];
+    stands !== null
+      ? stands.next
+      : stray.length > 0 && leader !== null
+        ? stray.map((row) => deleteEpoch(view.nodes.find((node) => node.id === row.id)?.url ?? ''))
+        : above.length > 0 && leader !== null
+          ? [`seq epoch show --watch${tail}`]
+          : below.length > 0
+            ? [`seq epoch heal${tail}`]
+            : [];
   return {
     data: {
       cluster: view.cluster,

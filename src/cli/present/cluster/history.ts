@@ -1,10 +1,10 @@
 // History → Result. Pure. The names in `data` are a contract (schemas/history.json).
-import type { History } from '../../../core/report/history.js';
+import type { History } from '../../../../core/report/history.js';
 import { seconds } from './cluster-view.js';
 import type { Result } from '../result.js';
 
 export function historyResult({ view, range, terms, changes }: History): Result {
-  const rows = terms.map((term) => ({ ...term, durationMs: term.lastAt - term.firstAt }));
+  const rows = terms.map(({ openMs: _, ...term }) => ({ ...term, durationMs: term.lastAt - term.firstAt }));
   const shown = changes.map((record) => ({
     at: Number(record['at'] ?? 0),
     what: record['what'] ?? '',
@@ -40,10 +40,11 @@ export function historyResult({ view, range, terms, changes }: History): Result 
           epoch: t.epoch,
           holder: t.holder,
           heights: `${t.heightFrom}-${t.heightTo}`,
-          blocks: t.blocks,
-          began: time(t.firstAt),
-          lasted: seconds(t.durationMs),
-          gap: t.gapBeforeMs === null ? null : seconds(t.gapBeforeMs),
+          // What is trimmed cannot be counted any more.
+          blocks: t.trimmed ? `≥ ${t.blocks}` : t.blocks,
+          began: t.trimmed ? `≤ ${time(t.firstAt)}` : time(t.firstAt),
+          lasted: t.trimmed ? `≥ ${seconds(t.durationMs)}` : seconds(t.durationMs),
+          gap: t.gapBeforeMs === null ? '?' : seconds(t.gapBeforeMs),
           ended: t.current ? 'leads now' : t.ended === '' ? 'not recorded' : t.ended,
         })),
       },

@@ -1,7 +1,9 @@
 // A recovery as text and data: what is proven, what each node will do, and the doubts.
-import { EXIT } from '../../../core/errors.js';
-import type { RecoveryDecision, RecoveryPlan } from '../../../core/recovery/plan.js';
+import { EXIT } from '../../../../core/errors.js';
+import type { RecoveryDecision, RecoveryPlan } from '../../../../core/recovery/plan.js';
 import type { Result } from '../result.js';
+import { standstill } from '../../../../core/view/standstill.js';
+import type { ClusterView } from '../../../../core/view/cluster-view.js';
 
 type NotNeeded = Extract<RecoveryDecision, { outcome: 'not-needed' }>;
 
@@ -82,8 +84,11 @@ export function recoverResult(
   };
 }
 
-export function notNeededResult(decision: NotNeeded, rejoined: string[], next: string[]): Result {
+/** `view`: a quorum is admitted, and still nothing may be committed. Then that is said, with what helps. */
+export function notNeededResult(decision: NotNeeded, rejoined: string[], view: ClusterView, status: string): Result {
   const { cluster, admitted } = decision;
+  const stands = standstill(view);
+  const next = stands === null ? [status] : stands.next;
   return {
     data: {
       result: 'not-needed',
@@ -95,9 +100,11 @@ export function notNeededResult(decision: NotNeeded, rejoined: string[], next: s
       nodes: [],
       stores: [],
       warnings: [],
+      standstill: stands === null ? null : { reason: stands.reason, code: stands.code },
     },
     facts: [
       ['nothing to recover', `${admitted.join(', ')} are admitted to ${cluster}: a quorum`],
+      ...(stands === null ? [] : [['and yet', stands.reason] as [string, string]]),
       ...(rejoined.length === 0 ? [] : [['handed to the leader', rejoined.join(', ')] as [string, string]]),
     ],
     next,

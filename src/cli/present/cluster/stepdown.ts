@@ -1,8 +1,9 @@
 // A hand-over → Result, and what is shown before it is confirmed. Pure. The names in `data` are a contract
 // (schemas/stepdown.json).
-import type { StepdownDone } from '../../../core/operate/stepdown.js';
-import type { StepdownPlan } from '../../../core/operate/stepdown-plan.js';
+import type { StepdownDone } from '../../../../core/operate/stepdown.js';
+import type { StepdownPlan } from '../../../../core/operate/stepdown-plan.js';
 import type { Result, Table } from '../result.js';
+import type { FreedLocks, FreeLocksPlan } from '../../../../core/operate/free-locks.js';
 
 export function stepdownEffect(plan: StepdownPlan): string[] {
   const ready = plan.candidates.filter((one) => one.ready);
@@ -84,5 +85,39 @@ function candidateTable(candidates: StepdownPlan['candidates']): Table {
       host: one.host,
       why: one.why,
     })),
+  };
+}
+
+export function freeLocksEffect({ locks, candidates }: FreeLocksPlan): string[] {
+  return [
+    ...locks.map((lock) => `  ${lock.node}: ${lock.why}`),
+    'a holder that comes back is refused by these nodes and follows; nothing that is committed changes',
+    candidates.length === 0
+      ? 'no sequencer announces itself: start one afterwards'
+      : `${candidates.join(', ')} can lead afterwards`,
+  ];
+}
+
+export function freedLocksResult(
+  { plan, nodes, warnings, next }: FreedLocks,
+  dryRun: boolean,
+  command: string,
+): Result {
+  return {
+    data: { ...plan, nodes, dryRun },
+    warnings,
+    facts: [
+      [
+        dryRun ? 'would free' : 'freed',
+        plan.locks.map((lock) => `the lock of ${lock.holder} on ${lock.node}`).join(', '),
+      ],
+    ],
+    tables: [
+      {
+        columns: [{ key: 'node' }, { key: 'holder' }, { key: 'why' }],
+        rows: plan.locks.map(({ node, holder, why }) => ({ node, holder, why })),
+      },
+    ],
+    next: dryRun ? [command] : next,
   };
 }

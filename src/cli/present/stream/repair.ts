@@ -27,6 +27,14 @@ function planVerdict(plan: RepairPlan): { verdict: Verdict; reason: string; reas
       reason: `nothing to repair on the nodes that answered${open}`,
       reasonCode: 'UNDECIDABLE',
     };
+  if (plan.standstill !== null) {
+    const { verdict, reason, code } = plan.standstill;
+    return {
+      verdict,
+      reason: `nothing to repair in the streams, and nothing can be committed: ${reason}`,
+      reasonCode: code,
+    };
+  }
   return {
     verdict: 'OK',
     reason: `nothing to repair: every node holds what the others hold, up to height ${goal.height}`,
@@ -106,7 +114,9 @@ export function planResult(plan: RepairPlan, target: string, apply: string): Res
     next: [
       ...next,
       ...new Set(plan.undecidable.flatMap((one) => one.next)),
-      ...(plan.steps.length === 0 && plan.undecidable.length === 0 ? [`seq stream verify${tail}`] : []),
+      ...(plan.steps.length > 0 || plan.undecidable.length > 0
+        ? []
+        : (plan.standstill?.next ?? [`seq stream verify${tail}`])),
     ],
   };
 }
@@ -232,7 +242,8 @@ export function repairedResult(repaired: Repaired, dryRun: boolean, target: stri
 
 /** Exit code 0 when nothing is left to repair, 1 otherwise. */
 export function provenResult(plan: RepairPlan, violations: { total: number; first: string }, target: string): Result {
-  const planned = planVerdict(plan);
+  // Whether the streams are repaired is one question, and whether anything can be committed is another one.
+  const planned = planVerdict({ ...plan, standstill: null });
   const verdict =
     planned.verdict === 'OK' && violations.total > 0
       ? {
@@ -257,7 +268,7 @@ export function provenResult(plan: RepairPlan, violations: { total: number; firs
     tables: plan.steps.length > 0 ? [stepTable(plan), ...openTables(plan.undecidable)] : openTables(plan.undecidable),
     next:
       verdict.verdict === 'OK'
-        ? []
+        ? (plan.standstill?.next ?? [])
         : [`seq repair plan${tail}`, ...(violations.total > 0 ? [`seq stream verify${tail}`] : [])],
     exit: verdict.verdict === 'OK' ? EXIT.ok : EXIT.no,
   };
