@@ -1,8 +1,8 @@
 // Checks → Result, a Nagios line, Prometheus text. Pure. The names in `data` are a contract (schemas/check.json).
-import { worstOf } from '../../../../core/report/check.js';
-import type { CheckAnswer, Metric } from '../../../../core/view/check-answer.js';
-import type { ClusterView, Verdict } from '../../../../core/view/cluster-view.js';
-import { EXIT } from '../../../../core/errors.js';
+import { worstOf } from '../../../core/report/check.js';
+import type { CheckAnswer, Metric } from '../../../core/view/check-answer.js';
+import type { ClusterView, Verdict } from '../../../core/view/cluster-view.js';
+import { EXIT } from '../../../core/errors.js';
 import type { Result } from '../result.js';
 
 const CHECK_EXIT = { OK: EXIT.ok, WARN: EXIT.no, CRIT: EXIT.critical, UNKNOWN: EXIT.unknown } as const;

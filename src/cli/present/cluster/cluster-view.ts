@@ -1,9 +1,9 @@
 // ClusterView → Result: verdict, facts, nodes, sequencers, next. Pure. The names in `data` are a contract
 // (schemas/status.json).
-import { serverName } from '../../../../core/server-name.js';
-import type { ClusterView, NodeRow } from '../../../../core/view/cluster-view.js';
-import { restartSafety } from '../../../../core/view/restart-safety.js';
-import type { SequencerRow } from '../../../../core/view/presence.js';
+import { serverName } from '../../../core/server-name.js';
+import type { ClusterView, NodeRow } from '../../../core/view/cluster-view.js';
+import { restartSafety } from '../../../core/view/restart-safety.js';
+import type { SequencerRow } from '../../../core/view/presence.js';
 import type { Column, Result, Table } from '../result.js';
 
 /** `only`: the nodes that are shown (`--on`); the verdict is over all of them. */

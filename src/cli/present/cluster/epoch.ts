@@ -1,10 +1,10 @@
 // Epochs of the nodes → Result. Pure. The names in `data` are a contract (schemas/epoch.show.json,
 // schemas/epoch.heal.json).
-import type { HealDone, HealPlan } from '../../../../core/operate/epoch.js';
-import { MAX_EPOCH_LEAP } from '../../../../core/protocol/types.js';
-import { deleteEpoch, type EpochView } from '../../../../core/view/epochs.js';
+import type { HealDone, HealPlan } from '../../../core/operate/epoch.js';
+import { MAX_EPOCH_LEAP } from '../../../core/protocol/types.js';
+import { deleteEpoch, type EpochView } from '../../../core/view/epochs.js';
 import type { Result, Table } from '../result.js';
-import { standstill } from '../../../../core/view/standstill.js';
+import { standstill } from '../../../core/view/standstill.js';
 
 export function epochResult(epochs: EpochView, target: string): Result {
   const { leader, reference, rows, view } = epochs;

@@ -1,5 +1,5 @@
 // History → Result. Pure. The names in `data` are a contract (schemas/history.json).
-import type { History } from '../../../../core/report/history.js';
+import type { History } from '../../../core/report/history.js';
 import { seconds } from './cluster-view.js';
 import type { Result } from '../result.js';
 

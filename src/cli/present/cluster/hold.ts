@@ -1,5 +1,5 @@
 // Hold and resume → Result. Pure. The names in `data` are a contract (schemas/hold.json, schemas/resume.json).
-import type { HoldDone } from '../../../../core/operate/hold.js';
+import type { HoldDone } from '../../../core/operate/hold.js';
 import { seconds } from './cluster-view.js';
 import type { Result } from '../result.js';
 

@@ -1,9 +1,9 @@
 // A recovery as text and data: what is proven, what each node will do, and the doubts.
-import { EXIT } from '../../../../core/errors.js';
-import type { RecoveryDecision, RecoveryPlan } from '../../../../core/recovery/plan.js';
+import { EXIT } from '../../../core/errors.js';
+import type { RecoveryDecision, RecoveryPlan } from '../../../core/recovery/plan.js';
 import type { Result } from '../result.js';
-import { standstill } from '../../../../core/view/standstill.js';
-import type { ClusterView } from '../../../../core/view/cluster-view.js';
+import { standstill } from '../../../core/view/standstill.js';
+import type { ClusterView } from '../../../core/view/cluster-view.js';
 
 type NotNeeded = Extract<RecoveryDecision, { outcome: 'not-needed' }>;
 

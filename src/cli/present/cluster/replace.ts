@@ -1,6 +1,6 @@
 // `seq node replace` → lines before the question, and Result. Pure. The names in `data` are a contract
 // (schemas/node.replace.json).
-import type { ReplaceDone, ReplacePlan } from '../../../../core/operate/replace-node.js';
+import type { ReplaceDone, ReplacePlan } from '../../../core/operate/replace-node.js';
 import type { Result } from '../result.js';
 
 const OLD = {

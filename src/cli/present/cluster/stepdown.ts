@@ -1,9 +1,9 @@
 // A hand-over → Result, and what is shown before it is confirmed. Pure. The names in `data` are a contract
 // (schemas/stepdown.json).
-import type { StepdownDone } from '../../../../core/operate/stepdown.js';
-import type { StepdownPlan } from '../../../../core/operate/stepdown-plan.js';
+import type { StepdownDone } from '../../../core/operate/stepdown.js';
+import type { StepdownPlan } from '../../../core/operate/stepdown-plan.js';
 import type { Result, Table } from '../result.js';
-import type { FreedLocks, FreeLocksPlan } from '../../../../core/operate/free-locks.js';
+import type { FreedLocks, FreeLocksPlan } from '../../../core/operate/free-locks.js';
 
 export function stepdownEffect(plan: StepdownPlan): string[] {
   const ready = plan.candidates.filter((one) => one.ready);
