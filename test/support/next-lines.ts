@@ -76,7 +76,7 @@ export async function nextProblem(line: string, shownBy: readonly string[]): Pro
     if (!argv.some((word) => /^[A-Z][A-Z_]+$/.test(word)))
       return (error as Error).message.replaceAll(/\s+/g, ' ').trim();
   }
-  if (WITHOUT_CLUSTER.test(id)) return null;
+  if (WITHOUT_CLUSTER.test(id) || words.includes('--from-bundle')) return null;
   const [shown, own] = [targetOf(shownBy), targetOf(words)];
   if (shown.cluster !== null && own.cluster === null && !words.some((word) => word.startsWith('--node')))
     return `it lacks -c ${shown.cluster}`;

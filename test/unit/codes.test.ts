@@ -82,3 +82,22 @@ test('errors: an address with a password stands in the wrong place and is quoted
     'seq context set redis://u:***@h:1',
   ]);
 });
+
+describe('words: explain knows those of its own tables', () => {
+  const source = readFileSync(join(import.meta.dirname, '../../src/core/view/cluster-view.ts'), 'utf8');
+  const states = [...(/export type NodeState =([\s\S]*?);/.exec(source)?.[1] ?? '').matchAll(/'([A-Z]+)'/g)].map(
+    ([, state]) => state as string,
+  );
+
+  test('words: every state of a node has an entry', () => {
+    expect(states.length).toBeGreaterThan(5);
+    expect(states.filter((state) => explain(state)[0]?.code !== state)).toEqual([]);
+  });
+
+  test.each(['settle', 'OUT', 'DOWN', 'holder', 'WRITER', 'lag', 'lane', 'leader', 'gone', 'committed', 'ttl'])(
+    'words: %s → one entry, that of the word',
+    (word) => {
+      expect(explain(word).map(({ code }) => code)).toEqual([word.toUpperCase()]);
+    },
+  );
+});

@@ -50,6 +50,11 @@ describe('log', () => {
       'term of epoch 3 ended after 12 ms: r1, r2 fenced it',
     ],
     [{ type: 'node', node: 'r1', state: 'unknown', why: 'no answer' }, 'warn', 'node r1 is unknown: no answer'],
+    [
+      { type: 'node', node: 'r1', state: 'unclaimed', why: 'LOCK_HELD by seq-b' },
+      'info',
+      'node r1 is unclaimed: LOCK_HELD by seq-b',
+    ],
     [{ type: 'producer', state: 'failed', why: 'exit 1' }, 'error', 'producer failed: exit 1'],
     [
       { type: 'fatal-error', code: 'CHAIN_MISMATCH', reason: 'other chain' },
@@ -209,6 +214,8 @@ describe('log', () => {
     const lines = out.trim().split('\n');
     expect(lines[0]).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: follower → leader in epoch 4: won/);
     expect(lines.at(-1)).toContain('stopped: asked (SIGTERM)');
+    // The words are there once: not again as fields.
+    expect(lines.filter((line) => line.includes('"reason"') || line.includes('"why"'))).toEqual([]);
   });
 
   test('log: the reader goes away → the process goes on, lost lines are counted', async () => {

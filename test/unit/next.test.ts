@@ -20,6 +20,7 @@ describe('next: completed with how the present command named its cluster', () =>
     ['seq context ls', LAB, 'seq context ls'],
     ['seq explain NODE_DOWN', LAB, 'seq explain NODE_DOWN'],
     ['seq run --help', LAB, 'seq run --help'],
+    ['seq status --from-bundle x', LAB, 'seq status --from-bundle x'],
     ['look at the log', LAB, 'look at the log'],
     ['redis-cli -c ping', LAB, 'redis-cli -c ping'],
   ])('%s, %j → %s', (line, target, complete) => {

@@ -15,9 +15,10 @@ import { OPERATOR } from './operator.js';
 import { REFUSALS } from './refusals.js';
 import { SHELL } from './shell.js';
 import { TERMS } from './terms.js';
+import { WORDS } from './words.js';
 import { VERDICTS } from './verdicts.js';
 
-export type CodeKind = 'refusal' | 'verdict' | 'term' | 'command line' | 'data' | 'lab' | 'operator' | 'fuel';
+export type CodeKind = 'refusal' | 'verdict' | 'term' | 'command line' | 'data' | 'lab' | 'operator' | 'fuel' | 'word';
 
 const GROUPS: [CodeKind, Record<string, Code>][] = [
   ['refusal', REFUSALS],
@@ -28,6 +29,8 @@ const GROUPS: [CodeKind, Record<string, Code>][] = [
   ['lab', LAB],
   ['operator', OPERATOR],
   ['fuel', FUEL],
+  // Last: a code of the same name says more.
+  ['word', WORDS],
 ];
 
 /** Does not compile while one of these codes has no entry. */

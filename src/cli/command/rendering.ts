@@ -83,6 +83,7 @@ async function showText(
       colour,
       quiet,
       width: process.stdout.columns ?? (Number(process.env['COLUMNS']) || 80),
+      height: process.stdout.isTTY ? process.stdout.rows : undefined,
       wrap: wraps.stdout,
       ...(withTables ? { drawTable: (await import('../present/draw-table.js')).drawTable } : {}),
     }),

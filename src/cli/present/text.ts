@@ -6,8 +6,13 @@ import type { Wrap } from './wrap.js';
 
 export interface TextStyle {
   format: 'table' | 'wide' | 'plain' | 'csv';
-  /** Terminal width. Wider rows are folded, one `name: value` line per cell. */
+  /**
+   * Terminal width. A table that is wider has its dates shortened and its last column broken at words. If that is not
+   * enough, each cell gets a `name: value` line.
+   */
   width: number;
+  /** Lines of the terminal. If the answer has more, the verdict is repeated at the end. */
+  height?: number | undefined;
   colour: boolean;
   /** Only the answer: rows, or facts where there are no rows. */
   quiet: boolean;
@@ -76,9 +81,10 @@ function drawn(table: Table, style: TextStyle): string[] {
     ...rows.map((row) => columns.map((column) => show(row[column.key]).replace(/[\u0000-\u001f\u007f]/g, ' '))),
   ];
   const lines = table.title && !style.quiet ? [table.title] : [];
-  const widths = columns.map((_, at) => Math.max(...cells.map((row) => (row[at] ?? '').length)));
-  const total = widths.reduce((sum, width) => sum + width + 2, 0);
-  if (total > style.width + 2 && style.format === 'table') {
+  const narrow = style.format === 'table' && style.width < widthOf(cells);
+  if (narrow) for (const row of cells) row.splice(0, Infinity, ...row.map(shortDate));
+  const last = narrow && style.width < widthOf(cells) ? lastColumn(columns, cells, style.width) : undefined;
+  if (last === null) {
     const widest = Math.max(...columns.map((column) => heading(column).length));
     for (const row of cells.slice(1)) {
       lines.push(...columns.flatMap((column, at) => wrap(`${heading(column).padEnd(widest)}  `, row[at] ?? '')), '');
@@ -106,7 +112,10 @@ function drawn(table: Table, style: TextStyle): string[] {
         ].map((name) => [name, '']),
       ),
       columnDefault: { paddingLeft: 0, paddingRight: 2, wrapWord: false },
-      columns: columns.map((column) => ({ alignment: column.align ?? 'left' })),
+      columns: columns.map((column, at) => ({
+        alignment: column.align ?? 'left',
+        ...(last !== undefined && at === columns.length - 1 ? { width: last, wrapWord: true } : {}),
+      })),
       drawHorizontalLine: () => false,
     });
     lines.push(
@@ -121,17 +130,33 @@ function drawn(table: Table, style: TextStyle): string[] {
   return lines;
 }
 
+/** Room for a column that is broken at words. */
+const LEAST_LAST = 18;
+/** Between two columns. */
+const GAP = 2;
+
+function widthOf(cells: readonly string[][]): number {
+  const widths = (cells[0] ?? []).map((_, at) => Math.max(...cells.map((row) => (row[at] ?? '').length)));
+  return widths.reduce((sum, width) => sum + width + GAP, -GAP);
+}
+
+/** A time of day within the last column's reach: `2026-11-29 03:36:02.316` → `11-29 03:36:02`. */
+function shortDate(cell: string): string {
+  return cell.replace(/^\d{4}-(\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.\d+)?Z?$/, '$1 $2');
+}
+
+/** How wide the last column may be. Null: it is too narrow for words, or it is no text. */
+function lastColumn(columns: readonly Column[], cells: readonly string[][], width: number): number | null {
+  const room = width - widthOf(cells.map((row) => row.slice(0, -1))) - GAP;
+  return columns.length > 1 && columns.at(-1)?.align !== 'right' && room >= LEAST_LAST ? room : null;
+}
+
 function people(result: Result, style: TextStyle): string[] {
   const { wrap = whole } = style;
   const lines: string[] = [];
   const only = style.fields.length > 0 || style.quiet;
   if (result.verdict && !only) {
-    lines.push(
-      ...wrap(
-        `${paint(result.verdict.verdict, COLOURS[result.verdict.verdict], style.colour)}  `,
-        result.verdict.reason,
-      ),
-    );
+    lines.push(...verdictLines(result.verdict, style));
   }
   const main = result.tables?.[0];
   const facts = (result.facts ?? []).filter(
@@ -152,7 +177,22 @@ function people(result: Result, style: TextStyle): string[] {
     if (lines.length > 0) lines.push('');
     lines.push(...result.next.flatMap((command) => wrap('next: ', command)));
   }
+  const { height } = style;
+  if (result.verdict && !only && height !== undefined && rowsOf(lines, style.width) >= height) {
+    const again = verdictLines(result.verdict, style);
+    // The prompt takes a line of its own.
+    if (again.length + 1 < height) lines.push('', ...again);
+  }
   return lines;
+}
+
+function verdictLines({ verdict, reason }: NonNullable<Result['verdict']>, style: TextStyle): string[] {
+  return (style.wrap ?? whole)(`${paint(verdict, COLOURS[verdict], style.colour)}  `, reason);
+}
+
+/** Lines on the terminal, which folds what is too long. */
+function rowsOf(lines: readonly string[], width: number): number {
+  return lines.reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / width)), 0);
 }
 
 function plain(result: Result, style: TextStyle): string[] {

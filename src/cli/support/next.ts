@@ -12,12 +12,14 @@ export interface Target {
 
 /** Commands that ask no cluster, or bring their own. */
 const NO_TARGET = /^seq (lab|context|explain|completion|chaos|config validate)\b/;
+/** Help, and a file that names its cluster and lane itself. */
+const NEEDS_NOTHING = / (--help|-h|--from-bundle)\b/;
 /** Settings that name a cluster are already there. */
-const NAMES_CLUSTER = / (-c|--context|--node|--from-bundle)[ =]/;
+const NAMES_CLUSTER = / (-c|--context|--node)[ =]/;
 const NAMES_LANE = / --lane[ =]/;
 
 export function aimed(line: string, { context, nodes = [], lane }: Target): string {
-  if (!/^seq [a-z]/.test(line) || NO_TARGET.test(line) || / (--help|-h)\b/.test(line)) return line;
+  if (!/^seq [a-z]/.test(line) || NO_TARGET.test(line) || NEEDS_NOTHING.test(line)) return line;
   const [command = '', ...child] = line.split(' -- ');
   const added: string[] = [];
   if (!NAMES_CLUSTER.test(command)) {

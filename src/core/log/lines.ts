@@ -16,6 +16,9 @@ export interface LogLine {
 /** End codes of a process that was asked to stop. */
 const WANTED = /^(OK|SIGTERM|SIGINT|SIGHUP|STEPDOWN|REQUESTED|HANDOVER|STOPPED)$/;
 
+/** What a node says to a sequencer that loses an election, or wins it before this node has answered. */
+const ELECTION = /^(LOCK_HELD\b|its promotion was acknowledged after )/;
+
 export function lineOf(event: SeqEvent): LogLine {
   const { type, ...facts } = event;
   const fields = { event: type, ...facts };
@@ -57,7 +60,7 @@ export function lineOf(event: SeqEvent): LogLine {
       return { level: 'debug', message: `stored ${event.height}`, fields };
     case 'node':
       return {
-        level: event.why === '' ? 'info' : 'warn',
+        level: event.why === '' || ELECTION.test(event.why) ? 'info' : 'warn',
         message: `node ${event.node} is ${event.state}${event.why ? `: ${event.why}` : ''}`,
         fields,
         same: sameness(type, event.node, event.state, event.why),

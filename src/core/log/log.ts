@@ -137,7 +137,8 @@ async function formatted(out: LogDestination, options: LogOptions): Promise<Dest
     messageKey: 'message',
     colorize: options.colour ?? terminal,
     translateTime: 'SYS:HH:MM:ss.l',
-    ignore: 'pid,id,event',
+    // The words of a line say these already.
+    ignore: 'pid,id,event,reason,why,node,state,from,to,height,items,by,kind,outcome,cluster,lane,url',
     singleLine: true,
   });
   return { write: (line: string) => out.write(format(line)) };

@@ -1,6 +1,7 @@
 // What a claimed quorum holds, and what the term adopts from it (docs/PROTOCOL.md section 5, steps 4–6). Keeps I4: only
 // the block with the highest epoch at the greatest claimed head can have been committed there. That block proves
 // everything below it (I5).
+import { nodeName } from './term-state.js';
 import { backOff, callAnswered, callSent, counts } from './node-progress.js';
 import { markDamaged } from './admission.js';
 import { end, setStanding } from './ending.js';
@@ -16,7 +17,9 @@ export function adoptAfterClaims(context: StepContext): void {
   const { state, now, chain, out } = context;
   if (countingNodes(state) < state.settings.quorum) {
     const damaged = state.nodes.flatMap((progress, node) =>
-      progress.standing === 'quarantined' && progress.damage ? [`node ${node + 1}: ${progress.damage.why}`] : [],
+      progress.standing === 'quarantined' && progress.damage
+        ? [`${nodeName(state.settings, node)}: ${progress.damage.why}`]
+        : [],
     );
     return damaged.length > 0
       ? end(context, 'DAMAGED_HEADS', `too few of the claimed nodes hold an undamaged head (${damaged.join('; ')})`)
@@ -161,7 +164,7 @@ export function onCandidateRead(context: StepContext, event: Extract<TermEvent, 
     return end(
       context,
       'FENCED',
-      `node ${event.node + 1} holds another block at height ${height} than it showed when claimed`,
+      `${nodeName(state.settings, event.node)} holds another block at height ${height} than it showed when claimed`,
     );
   takeOver(context, read.blocks, local);
 }

@@ -1,5 +1,6 @@
 // How a term ends: once, with a stable code and a sentence. The driver releases the locks, because that may take longer
 // than this state lives.
+import { nodeName } from './term-state.js';
 import { changeStanding, type NodeIndex, type Standing } from './node-progress.js';
 import { compareVersions, parseConfiguration, versionText } from './configuration.js';
 import type { Refused } from './types.js';
@@ -27,8 +28,8 @@ export function endIfStale(context: StepContext, node: NodeIndex, reply: Refused
   end(
     context,
     'RECONFIGURED',
-    `node ${node + 1} knows configuration ${versionText(theirs.version)}, this term counts by ` +
-      `${configuration === null ? 'none' : versionText(configuration.version)}`,
+    `${nodeName(context.state.settings, node)} knows configuration ${versionText(theirs.version)}, ` +
+      `this term counts by ${configuration === null ? 'none' : versionText(configuration.version)}`,
   );
 }
 

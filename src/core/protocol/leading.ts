@@ -2,6 +2,7 @@
 // epoch. A worker per node (pump) brings that node up from its own head, so that no node ever waits for another. Keeps
 // I2 (one proposal per epoch and height), I5 (H+1 only after H), I6 (contiguity) and I8 (only an accepted write renews
 // the lease).
+import { nodeName } from './term-state.js';
 import {
   backOff,
   callAnswered,
@@ -506,6 +507,6 @@ function renewIfWanted(context: StepContext): boolean {
     (progress, i) => progress.wantsRenewal && now >= (state.settings.renewNotBefore[i] ?? 0),
   );
   if (node < 0) return false;
-  end(context, 'RENEW', `node ${node + 1}: ${state.nodes[node]!.why}`);
+  end(context, 'RENEW', `${nodeName(state.settings, node)}: ${state.nodes[node]!.why}`);
   return true;
 }

@@ -2,6 +2,7 @@
 // once per node). The claim makes epochs unique and the returned heads trustworthy. It goes only to the nodes that
 // acknowledged their promotion before the first claim is sent. A wiped node that "joined late" would otherwise carry a
 // promise that it never made.
+import { nodeName } from './term-state.js';
 import {
   callSent,
   clearFailures,
@@ -164,7 +165,7 @@ function reasons(state: TermState): string {
   return state.nodes
     .map((progress, node) =>
       progress.standing === 'unclaimed' || progress.standing === 'quarantined'
-        ? `node ${node + 1}: ${progress.why}`
+        ? `${nodeName(state.settings, node)}: ${progress.why}`
         : '',
     )
     .filter(Boolean)

@@ -61,6 +61,11 @@ export interface TermSettings {
   chosen?: { block: Block; over: Epoch };
 }
 
+/** How a reason names a node: by its id, where the term knows the ids. */
+export function nodeName({ ids }: Pick<TermSettings, 'ids'>, node: number): string {
+  return ids?.[node] ?? `node ${node + 1}`;
+}
+
 /** The local chain, as the protocol needs it. It has committed blocks only. */
 export interface LocalChain {
   head(): { height: Height; hash: Hash; timestamp: number };

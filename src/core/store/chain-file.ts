@@ -10,7 +10,7 @@ import type { CommittedBlock } from '../ports.js';
 import type { Height } from '../protocol/types.js';
 import { MAP_BYTES, checkMetaPages } from './meta-pages.js';
 import { FORMAT_VERSION, decodeHeader, heightKey, heightOfKey, type KeyWindow, type StoredHeader } from './records.js';
-import { foreign, newerFormat, unreadable, writeFailed } from './store-errors.js';
+import { foreign, lmdbSays, newerFormat, unreadable, writeFailed } from './store-errors.js';
 
 type Table = Database<Buffer, Buffer>;
 
@@ -64,7 +64,7 @@ export function openChainFile(dir: string, readOnly: boolean): ChainFile {
       throw error;
     }
   } catch (error) {
-    throw unreadable(dir, `LMDB says: ${(error as Error).message}`, error);
+    throw unreadable(dir, lmdbSays(error), error);
   }
 }
 
@@ -169,7 +169,7 @@ export function verifiedHead(
     return below;
   } catch (error) {
     if (error instanceof SeqError) throw error;
-    throw unreadable(dir, `LMDB says: ${(error as Error).message}`, error);
+    throw unreadable(dir, lmdbSays(error), error);
   }
 }
 

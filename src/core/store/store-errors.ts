@@ -28,11 +28,27 @@ export function cannotBeMade(dir: string, cause: unknown): SeqError {
   });
 }
 
+/**
+ * What a failure of the store's library means, for an operator. Its own words speak of its buffers and page tables.
+ * They are the cause of the error, and `--trace` shows them.
+ */
+export function lmdbSays(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  const known = CAUSES.find(([says]) => says.test(text));
+  return known?.[1] ?? 'the disk is full, read-only or failing (--trace shows what the library says)';
+}
+
+const CAUSES: [says: RegExp, means: string][] = [
+  [/ENOSPC|No space left|MDB_MAP_FULL|buffer sizes/i, 'no space is left on its disk'],
+  [/EROFS|Read-only file system/i, 'its file system is read-only'],
+  [/EIO\b|Input\/output error/i, 'its disk reports errors'],
+  [/EACCES|EPERM|Permission denied/i, 'this user may not read and write it'],
+  [/MDB_CORRUPTED|MDB_PAGE_NOTFOUND|MDB_INVALID|not an LMDB/i, 'its file is damaged, or is no store'],
+];
+
 /** Turns an error of LMDB during a read into a SeqError for an operator. A SeqError is passed on unchanged. */
 export function readFailed(dir: string, error: unknown): SeqError {
-  return error instanceof SeqError
-    ? error
-    : unreadable(dir, `LMDB says: ${error instanceof Error ? error.message : String(error)}`, error);
+  return error instanceof SeqError ? error : unreadable(dir, lmdbSays(error), error);
 }
 
 export function newerFormat(dir: string, format: number, known: number): SeqError {
@@ -86,8 +102,8 @@ export function writeFailed(dir: string, cause: unknown): SeqError {
   return new SeqError({
     code: 'STORE_WRITE_FAILED',
     exit: EXIT.output,
-    message: `the store in ${dir} could not be written: ${cause instanceof Error ? cause.message : String(cause)}`,
-    why: 'the disk is full, read-only or failing; what was acknowledged before is safe, nothing after it is',
+    message: `the store in ${dir} could not be written`,
+    why: `${lmdbSays(cause)}; what was acknowledged before is safe, nothing after it is`,
     changed: 'unknown',
     cause,
     next: [`make room on the disk of ${dir} and check its health, then start this sequencer again`],

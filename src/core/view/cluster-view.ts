@@ -67,6 +67,8 @@ export interface NodeProbe {
   reply: NodeReply<NodeView>;
   /** How long the answer took. null when there was none. */
   rttMs: number | null;
+  /** Why there was no answer at the first try, when the second one was answered. */
+  firstTry?: string;
   /** When the node was asked, on the monotonic clock of the process that asked. Absent when nobody recorded it. */
   askedAt?: number;
   /** The header of its head entry. It is read only when the heads alone do not settle what is committed. */

@@ -1,8 +1,9 @@
-// Probes every node once and computes the state of the cluster (docs/PROTOCOL.md section 9). It asks all nodes in
-// parallel, each with its own deadline, so a hanging node costs only nodeTimeout. Heads differ for a moment while a
+// Probes every node and computes the state of the cluster (docs/PROTOCOL.md section 9). It asks all nodes in parallel,
+// each with its own deadline. A node that misses the deadline gets a second try. Heads differ for a moment while a
 // block is written. A second probe, shortly after, tells such a moment from a real problem.
 import { bounded } from '../nodes/ask-all.js';
 import type { Clock, NodePort } from '../ports.js';
+import { describeReply } from '../protocol/describe.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 import { markForeign } from './cluster-name.js';
 import { membershipOf } from './membership.js';
@@ -15,7 +16,7 @@ export interface InspectOptions extends SummarizeOptions {
   /** Limit for each call (nodeTimeout). */
   limitMs: number;
   clock: Clock;
-  /** Answers of a probe just before this one. A node that did not answer then is not waited for a second time. */
+  /** Answers of a probe just before this one. A node that did not answer then gets its second try here. */
   known?: ReadonlyMap<string, NodeReply<NodeView>>;
   /** Always probes twice. The second round trip is measured on open connections, without the handshake. */
   twice?: boolean;
@@ -27,7 +28,7 @@ export async function inspectCluster(options: InspectOptions): Promise<ClusterVi
 
 /** The view of the cluster, together with the nodes' answers. */
 export async function inspectWithProbes(options: InspectOptions): Promise<{ view: ClusterView; probes: NodeProbe[] }> {
-  const first = markForeign(await probeNodes(options), options.expectedCluster);
+  const first = markForeign(await secondTry(await probeNodes(options), options), options.expectedCluster);
   const view = summarize(first, options);
   const unsettled = view.pending !== null || view.committed?.hash === null || view.nodes.some((n) => (n.lag ?? 0) > 0);
   if (!unsettled && !options.twice) return { view, probes: first };
@@ -43,6 +44,28 @@ export async function inspectWithProbes(options: InspectOptions): Promise<{ view
   const now = summarize(second, earlier);
   const compared = await addChainAtHeads(second, now, options);
   return { view: compared === second ? now : summarize(compared, earlier), probes: compared };
+}
+
+/**
+ * A node that let its time run out may only have been busy for that moment. It is asked once more before anything is
+ * concluded, and both tries are told. A node that hangs costs two limits, at the same time as all others that hang.
+ */
+async function secondTry(probes: NodeProbe[], options: InspectOptions): Promise<NodeProbe[]> {
+  const late = new Set(probes.filter(({ reply }) => isLate(reply)).map(({ id }) => id));
+  if (late.size === 0) return probes;
+  const nodes = options.nodes.filter((node) => late.has(node.id));
+  const again = new Map((await probeNodes({ ...options, nodes, known: undefined })).map((probe) => [probe.id, probe]));
+  return probes.map((before) => {
+    const now = again.get(before.id);
+    if (now === undefined || before.reply.outcome !== 'unknown') return before;
+    if (isLate(now.reply)) return { ...before, reply: { ...before.reply, cause: `${before.reply.cause}, twice` } };
+    return { ...now, firstTry: describeReply(before.reply) };
+  });
+}
+
+/** Its time ran out. A connection that was refused says more than that, and is not tried again. */
+function isLate(reply: NodeReply<unknown>): boolean {
+  return reply.outcome === 'unknown' && reply.cause === 'no answer';
 }
 
 /** One inspect per node. Resolves when the last node has answered or its time is up. */

@@ -277,8 +277,10 @@ function nodeRow(
   if (view.admission === 'pristine') return { ...row, state: 'EMPTY', note: said('it holds no key of a cluster') };
   if (!admitted) return { ...row, state: 'OUT', note: said(notAdmitted(view, leader)) };
   const disputed = conflicts.some((one) => one.height === view.head && one.nodes.includes(o.id));
-  const note = said(admittedNote(view, row, committed, disputed, leader));
-  return { ...row, state: note === '' ? 'OK' : 'WARN', note };
+  const wrong = said(admittedNote(view, row, committed, disputed, leader));
+  // A healthy node that was busy for a moment: told, and no alarm.
+  const late = o.firstTry === undefined ? '' : `answered at the second try (${o.firstTry})`;
+  return { ...row, state: wrong === '' ? 'OK' : 'WARN', note: [wrong, late].filter(Boolean).join('; ') };
 }
 
 /** The committed block at the node's own head, when another node has shown that it is another block. */
