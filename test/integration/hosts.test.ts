@@ -115,6 +115,47 @@ describe('environment', () => {
   });
 });
 
+describe('secrets', () => {
+  const redis = (name: string, password: string, ...args: string[]) => {
+    const auth = password === '' ? [] : ['-a', password, '--no-auth-warning'];
+    const { stdout, stderr } = spawnSync('redis-cli', ['-u', lab.url(name), ...auth, ...args], { encoding: 'utf8' });
+    expect(`${stdout}${stderr}`).toMatch(/OK|^\d+$/m);
+  };
+
+  test.each(['SEQ_PASSWORD_FILE', 'SEQ_PASSWORD_COMMAND'])(
+    'run: the password of every node is changed (%s), and connections are cut → it goes on with the new one',
+    async (variable) => {
+      const file = join(home, `password-${runs}`);
+      const nodes = lab.nodes.map(({ name }) => name);
+      let password = '';
+      const change = (to: string) => {
+        for (const name of nodes) redis(name, password, 'config', 'set', 'requirepass', to);
+        password = to;
+        if (to !== '') writeFileSync(file, `${to}\n`);
+      };
+      change('sesame-first');
+      try {
+        const one = start(['--http', '127.0.0.1:0'], {
+          env: { [variable]: variable.endsWith('FILE') ? file : `cat ${file}` },
+        });
+        const url = await one.url();
+        await eventually(async () => expect((await statusOf(url))['role']).toBe('leader'));
+        change('sesame-second');
+        for (const name of nodes) redis(name, password, 'client', 'kill', 'type', 'normal', 'skipme', 'yes');
+        const { height } = await statusOf(url);
+        await eventually(async () => {
+          expect((await statusOf(url))['height']).toBeGreaterThan(Number(height) + 3);
+          expect((await statusOf(url))['role']).toBe('leader');
+        });
+        expect(await one.stop()).toBe(0);
+        expect(JSON.stringify(one.lines())).not.toMatch(/sesame/);
+      } finally {
+        change('');
+      }
+    },
+  );
+});
+
 describe('identity', () => {
   test('run: two processes with one id → the one that leads goes on, the other one ends with 78 and names it', async () => {
     const first = start(['--id', 'same', '--http', '127.0.0.1:0']);

@@ -15,6 +15,8 @@ export interface NodeAddress {
   password?: string;
   tls?: { ca?: string; cert?: string; key?: string; serverName?: string; verify?: boolean };
   sentinel?: { name: string; nodes: string[]; username?: string; password?: string };
+  /** Reads password and certificates again. */
+  renew?: () => Promise<Pick<NodeAddress, 'password' | 'tls'>>;
   /** false: switched off by SEQ_DISABLE. */
   ownResp?: boolean;
   fastAppend?: boolean;
@@ -58,37 +60,63 @@ async function readSecret(refs: SecretRefs, env: NodeJS.ProcessEnv, what: string
   return undefined;
 }
 
+async function tlsOf(node: NodeSettings, id: string): Promise<NodeAddress['tls']> {
+  if (!node.tls) return undefined;
+  const pem = async (path: string | undefined) =>
+    path === undefined
+      ? undefined
+      : readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+          throw new SeqError({
+            code: 'CERTIFICATE_UNREADABLE',
+            exit: EXIT.config,
+            message: `node ${id}: ${path} could not be read`,
+            why: error.code ?? 'unreadable',
+            changed: 'nothing',
+            next: [`check that ${path} exists and may be read`],
+          });
+        });
+  const [ca, cert, key] = await Promise.all([pem(node.tls.ca), pem(node.tls.cert), pem(node.tls.key)]);
+  return {
+    ...(ca && { ca }),
+    ...(cert && { cert }),
+    ...(key && { key }),
+    ...(node.tls.serverName && { serverName: node.tls.serverName }),
+    ...(node.tls.verify !== undefined && { verify: node.tls.verify }),
+  };
+}
+
+/** A command that gives the password is not run more often than this: a node that is down is tried every second. */
+const COMMAND_EVERY_MS = 5000;
+
+/** Undefined for a node without password and certificates. */
+function renewalOf(node: NodeSettings, id: string, env: NodeJS.ProcessEnv): NodeAddress['renew'] {
+  if (!node.passwordFile && !node.passwordCommand && !node.tls) return undefined;
+  let known: { at: number; password: Promise<string | undefined> } | undefined;
+  const password = (): Promise<string | undefined> => {
+    if (node.passwordCommand === undefined || node.passwordFile !== undefined)
+      return readSecret(node, env, `node ${id}`);
+    if (known === undefined || performance.now() - known.at >= COMMAND_EVERY_MS)
+      known = { at: performance.now(), password: readSecret(node, env, `node ${id}`) };
+    return known.password;
+  };
+  return async () => {
+    const [secret, tls] = await Promise.all([password(), tlsOf(node, id)]);
+    return { ...(secret === undefined ? {} : { password: secret }), ...(tls === undefined ? {} : { tls }) };
+  };
+}
+
 export async function addressOf(node: NodeSettings, id: string, env: NodeJS.ProcessEnv): Promise<NodeAddress> {
   const address: NodeAddress = { id, url: node.url };
   if (node.username) address.username = node.username;
   const password = await readSecret(node, env, `node ${id}`);
   if (password !== undefined) address.password = password;
+  const renew = renewalOf(node, id, env);
+  if (renew !== undefined) address.renew = renew;
   const disabled = disabledShortcuts(env['SEQ_DISABLE']);
   if (disabled.has('own-resp')) address.ownResp = false;
   if (disabled.has('fast-append')) address.fastAppend = false;
-  if (node.tls) {
-    const pem = async (path: string | undefined) =>
-      path === undefined
-        ? undefined
-        : readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-            throw new SeqError({
-              code: 'CERTIFICATE_UNREADABLE',
-              exit: EXIT.config,
-              message: `node ${id}: ${path} could not be read`,
-              why: error.code ?? 'unreadable',
-              changed: 'nothing',
-              next: [`check that ${path} exists and may be read`],
-            });
-          });
-    const [ca, cert, key] = await Promise.all([pem(node.tls.ca), pem(node.tls.cert), pem(node.tls.key)]);
-    address.tls = {
-      ...(ca && { ca }),
-      ...(cert && { cert }),
-      ...(key && { key }),
-      ...(node.tls.serverName && { serverName: node.tls.serverName }),
-      ...(node.tls.verify !== undefined && { verify: node.tls.verify }),
-    };
-  }
+  const tls = await tlsOf(node, id);
+  if (tls !== undefined) address.tls = tls;
   const watched = /^sentinel:\/\/([^/]+)\/([^/]+)(\/\d+)?$/.exec(node.url);
   if (watched) {
     const nodes = (watched[1] as string).split(',');

@@ -24,12 +24,20 @@ export interface TlsSettings {
   verify?: boolean;
 }
 
+/** What may have changed since the last connect. A part that is absent stays as it was. */
+export interface Renewed {
+  password?: string;
+  tls?: TlsSettings;
+}
+
 export interface ConnectionSettings {
   address: NodeUrl;
   username?: string;
   password?: string;
   tls?: TlsSettings;
   sentinel?: SentinelSettings;
+  /** Reads secrets and certificates again. Called before every connect, because they are rotated while this runs. */
+  renew?: () => Promise<Renewed>;
   /** false: ioredis writes the commands and reads the answers (SEQ_DISABLE=own-resp). */
   ownResp?: boolean;
 }
@@ -215,19 +223,36 @@ export class Connection {
   }
 
   private startOpening(connectLimitMs: number): Opening {
-    const redis = new Redis(clientOptions(this.settings, connectLimitMs, this.attempts++));
-    let lastError: Error | null = null;
-    const client = this.settings.ownResp === false ? new ClientWire(redis) : new OwnWire(redis);
-    redis.on('error', (error: Error) => {
-      lastError = error;
-    });
     const opening: Opening = {
       startedAt: performance.now(),
       step: 'connect',
       abort: () => undefined,
       session: Promise.resolve<Session>({ failed: unknown('connect', '') }),
     };
-    opening.session = new Promise<Session>((resolve) => {
+    const { settings } = this;
+    opening.session =
+      settings.renew === undefined
+        ? this.connect(opening, settings, connectLimitMs)
+        : settings.renew().then(
+            (renewed) => this.connect(opening, { ...settings, ...renewed }, connectLimitMs),
+            // A secret that cannot be read now is tried as it was.
+            () => this.connect(opening, settings, connectLimitMs),
+          );
+    return opening;
+  }
+
+  private connect(opening: Opening, settings: ConnectionSettings, connectLimitMs: number): Promise<Session> {
+    if (this.closed) {
+      if (this.opening === opening) this.opening = null;
+      return Promise.resolve({ failed: unknown('connect', 'the connection is closed') });
+    }
+    const redis = new Redis(clientOptions(settings, connectLimitMs, this.attempts++));
+    let lastError: Error | null = null;
+    const client = settings.ownResp === false ? new ClientWire(redis) : new OwnWire(redis);
+    redis.on('error', (error: Error) => {
+      lastError = error;
+    });
+    return new Promise<Session>((resolve) => {
       let settled = false;
       const settle = (session: Session): void => {
         if (settled) return;
@@ -259,7 +284,7 @@ export class Connection {
       });
       redis.once('ready', () => {
         opening.step = 'handshake';
-        handshake(client, this.settings).then(
+        handshake(client, settings).then(
           () => settle({ client }),
           (error: unknown) =>
             settle({
@@ -272,7 +297,6 @@ export class Connection {
         settle({ failed: unknown(stepOf(opening.step, cause), lossCause(cause)) });
       });
     });
-    return opening;
   }
 }
 

@@ -56,6 +56,8 @@ export interface RedisNodeOptions {
   /** These values take precedence over the url. */
   username?: string;
   password?: string;
+  /** Reads the secrets again, before every connect. */
+  renew?: ConnectionSettings['renew'];
   tls?: TlsSettings;
   sentinel?: SentinelSettings;
   /** The id is a guess, made while the node did not answer. `inspect` ignores a wrong id. Other scripts refuse it. */
@@ -180,11 +182,12 @@ export class RedisNode implements NodePort {
     const named = parseSentinelUrl(url);
     const address = named === null ? parseNodeUrl(url) : { ...parseNodeUrl(named.url), redacted: url };
     const sentinel = named === null ? watched : { ...watched, ...named.sentinel };
-    const { username, password, tls, identity, ownResp } = this.options;
+    const { username, password, tls, identity, ownResp, renew } = this.options;
     const settings: ConnectionSettings = {
       address,
       ...(username === undefined ? {} : { username }),
       ...(password === undefined ? {} : { password }),
+      ...(renew === undefined ? {} : { renew }),
       ...(tls === undefined ? {} : { tls }),
       ...(sentinel === undefined ? {} : { sentinel }),
       ...(ownResp === undefined ? {} : { ownResp }),
