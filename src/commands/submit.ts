@@ -12,7 +12,8 @@ import { submitJob } from '../cli/submit/plan.js';
 import { SubmitMeter } from '../cli/submit/progress.js';
 import { submitItems } from '../core/submit/submit.js';
 import { targetOf } from '../core/http-call.js';
-import { readCaFile, readTokenFile } from '../core/serve/listen.js';
+import { readCaFile } from '../core/serve/listen.js';
+import { readTokenFile } from '../core/serve/tokens.js';
 
 export default class Submit extends SeqCommand {
   static override summary = 'Put every line of a file (or of stdin) into the chain, in order, each once';

@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { SeqError } from '../../src/core/errors.js';
 import type { SubmitOutcome } from '../../src/core/ports.js';
-import { checkListen, isLoopback, parseListen, readTokenFile } from '../../src/core/serve/listen.js';
+import { checkListen, isLoopback, parseListen } from '../../src/core/serve/listen.js';
+import { readTokenFile, TokenFile } from '../../src/core/serve/tokens.js';
 import { startHttpServer, type HttpServer, type HttpServerOptions } from '../../src/core/serve/server.js';
 import { FakeSequencer, until } from '../support/fake-sequencer.js';
 
@@ -710,6 +711,72 @@ describe('guarding', () => {
     expect((await get(server, '/livez')).status).toBe(200);
     expect((await get(server, '/nowhere')).status).toBe(401);
     expect((await get(server, '/v1/status', { authorization: 'Bearer secret-token' })).status).toBe(200);
+  });
+
+  test.each<[string, number[]]>([
+    ['everything-token', [200, 200, 200, 200]],
+    ['second-token', [200, 200, 200, 200]],
+    ['submit-token', [200, 200, 403, 403]],
+    ['read-token', [403, 200, 200, 403]],
+    ['metrics-token', [403, 200, 403, 200]],
+    ['unknown-token', [401, 401, 401, 401]],
+  ])('http: %s → %j for submit, status, block, metrics', async (token, wanted) => {
+    const folder = mkdtempSync(join(tmpdir(), 'seq-http-'));
+    try {
+      const path = join(folder, 'tokens');
+      writeFileSync(
+        path,
+        '# for all\neverything-token\nsecond-token submit,read,metrics\nsubmit-token submit\nread-token read\nmetrics-token metrics\n',
+      );
+      const file = new TokenFile(path);
+      const api = new FakeSequencer();
+      api.push(Buffer.from('a'));
+      const server = await serve(api, { tokens: () => file.current() });
+      const headers = { authorization: `Bearer ${token}` };
+      const said = [(await post(server, 'x', headers)).status];
+      for (const route of ['/v1/status', '/v1/blocks/1', '/metrics'])
+        said.push((await get(server, route, headers)).status);
+      expect(said).toEqual(wanted);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test('http: tokens are replaced while two sequencers run → a follower forwards all the time, and the old one ends', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'seq-http-'));
+    try {
+      const [one, two] = [join(folder, 'one'), join(folder, 'two')];
+      for (const path of [one, two]) writeFileSync(path, 'token-of-old\n');
+      const [ofLeader, ofFollower] = [new TokenFile(one), new TokenFile(two)];
+      const api = new FakeSequencer();
+      const leader = await serve(api, { tokens: () => ofLeader.current() });
+      const follower = new FakeSequencer('seq-b');
+      follower.state = { role: 'follower', leader: { id: api.status().id, epoch: 7, url: leader.url } };
+      const server = await serve(follower, { tokens: () => ofFollower.current() });
+      const ask = async (token: string) => (await post(server, 'x', { authorization: `Bearer ${token}` })).status;
+      /** Until the file's new content is in use. */
+      const taken = (file: TokenFile, first: string, count: number) =>
+        until(() => file.current()[0].token === first && file.current().length === count, 'the file to be read again');
+      for (const [text, first, count, working] of [
+        ['token-of-old\ntoken-of-new\n', 'token-of-old', 2, ['token-of-old', 'token-of-new']],
+        ['token-of-new\ntoken-of-old\n', 'token-of-new', 2, ['token-of-old', 'token-of-new']],
+        ['token-of-new\n', 'token-of-new', 1, ['token-of-new']],
+      ] as const)
+        for (const [path, file] of [
+          [one, ofLeader],
+          [two, ofFollower],
+        ] as const) {
+          writeFileSync(path, text);
+          await taken(file, first, count);
+          expect(await ask('token-of-new'), text).toBe(
+            path === one && count === 2 && first === 'token-of-old' ? 401 : 200,
+          );
+          if (path === two) for (const token of working) expect(await ask(token)).toBe(200);
+        }
+      expect(await ask('token-of-old')).toBe(401);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   test(

@@ -186,6 +186,11 @@ export const DATA = {
     ],
     todo: ['start the leader with --advertise http://HOST:PORT, an address that every sequencer reaches'],
   },
+  TOKEN_SCOPE: {
+    meaning: 'The token is known, and not for this route.',
+    causes: ['its line in the file of --http-token-file names other scopes'],
+    todo: ['send another token', 'add the scope (submit, read or metrics) to its line'],
+  },
   HOST_REFUSED: {
     meaning: 'Without a token, the port answers under the names of loopback only.',
     causes: ['a web page that gave its name the address 127.0.0.1', 'a proxy that passes its own host name on'],

@@ -108,7 +108,7 @@ export async function runSequencer(
         retainBytes: String(limits.retainBytes),
       },
       peers: settings.peers,
-      ...(settings.token === undefined ? {} : { peerToken: settings.token }),
+      ...(settings.tokens === undefined ? {} : { peerToken: () => settings.tokens!.current()[0].token }),
       ...(settings.ca === undefined ? {} : { peerCa: settings.ca }),
       emit: (event: SeqEvent) => {
         log.event(event);
@@ -123,7 +123,7 @@ export async function runSequencer(
         listen: settings.listen,
         maxBlockBytes: limits.maxBlockBytes,
         bounds: { holdMs: Math.min(timing.ttlMs + HOLD_BEYOND_LEASE_MS, HOLD_LIMIT_MS) },
-        ...(settings.token === undefined ? {} : { token: settings.token }),
+        ...(settings.tokens === undefined ? {} : { tokens: () => settings.tokens!.current() }),
         ...(settings.tls ? { tls: settings.tls } : {}),
         ...(settings.ca === undefined ? {} : { ca: settings.ca }),
       });

@@ -8,7 +8,8 @@ import { EXIT, SeqError } from '../../core/errors.js';
 import { stateHome } from '../../core/home.js';
 import { targetOf } from '../../core/http-call.js';
 import type { LogLevel } from '../../core/log/log.js';
-import { checkListen, parseListen, readCaFile, readTokenFile, type Listen } from '../../core/serve/listen.js';
+import { checkListen, parseListen, readCaFile, type Listen } from '../../core/serve/listen.js';
+import { TokenFile } from '../../core/serve/tokens.js';
 import { disabledShortcuts } from '../../core/shortcuts.js';
 import { checkAdvertised } from './advertised-url.js';
 import { agreedGiven, type AgreedGiven } from './agreed-settings.js';
@@ -27,6 +28,8 @@ export interface RunSettings {
   /** The address for other sequencers. '' to find one. */
   advertise: string;
   token?: string;
+  /** The tokens of callers, which may change. The first one is `token` at start. */
+  tokens?: TokenFile;
   /** The certificate authority that signed the other sequencers' certificates. */
   ca?: string;
   tls?: { cert: Buffer; key: Buffer };
@@ -102,7 +105,8 @@ export async function runSettings(
   const certificate = get('http-cert', asText, '');
   const authority = get('http-ca', asText, '');
   const ca = authority === '' ? undefined : readCaFile(authority);
-  const token = tokenFile === '' ? undefined : readTokenFile(tokenFile);
+  const tokens = tokenFile === '' ? undefined : new TokenFile(tokenFile);
+  const token = tokens?.current()[0].token;
   const listen = http === '' ? null : parseListen(http);
   // Checked again before binding. It is checked here so that a bad address is reported before the nodes are asked.
   if (listen) checkListen(listen, { token: token !== undefined, tls: certificate !== '' });
@@ -129,6 +133,7 @@ export async function runSettings(
     listen,
     advertise: checkAdvertised(get('advertise', asText, '')),
     ...(token === undefined ? {} : { token }),
+    ...(tokens === undefined ? {} : { tokens }),
     ...(ca === undefined ? {} : { ca }),
     ...(certificate === ''
       ? {}
@@ -139,7 +144,7 @@ export async function runSettings(
         ? store
         : join(stateHome(sources.env), 'seq', 'run', lane === '' ? clusterId : `${clusterId}-${lane}`, id),
     logLevel: get('log-level', asText, 'info') as LogLevel,
-    secrets: token === undefined ? [] : [token],
+    secrets: tokens === undefined ? [] : tokens.current().map((one) => one.token),
   };
 }
 

@@ -36,7 +36,7 @@ export interface SequencerOptions {
   emit: EmitEvent;
   /** Peers named with --peer. Peers from presence records are asked, too. */
   peers: readonly string[];
-  peerToken?: string;
+  peerToken?: () => string;
   peerCa?: string;
   /** Fetches blocks that the nodes have trimmed. The default reads peers' feeds over HTTP. */
   catchUp?: (options: CatchUpOptions) => Promise<void>;

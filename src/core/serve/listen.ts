@@ -1,7 +1,7 @@
 // Where may the HTTP server listen? Loopback is open to every program on the machine. A wider address needs a bearer
 // token or TLS, because everybody who reaches the port can put items into the chain. Refused before anything is bound
 // (exit 78).
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { EXIT, SeqError } from '../errors.js';
 
@@ -53,36 +53,6 @@ export function checkListen(listen: Listen, protection: { token: boolean; tls: b
     changed: 'nothing',
     next: [`--http 127.0.0.1:${listen.port}`, '--http-token-file FILE (a secret that callers send as a bearer token)'],
   });
-}
-
-/** Reads the bearer token from a file: its content without surrounding white space. Throws SeqError 78. */
-export function readTokenFile(path: string): string {
-  const refuse = (message: string, why: string, cause?: unknown) =>
-    new SeqError({
-      code: 'HTTP_TOKEN_FILE',
-      exit: EXIT.config,
-      message,
-      why,
-      changed: 'nothing',
-      next: [`head -c 32 /dev/urandom | base64 > ${path} && chmod 600 ${path}`],
-      cause,
-    });
-  let text: string;
-  try {
-    if (statSync(path).size > 4096)
-      throw refuse(`the token file ${path} is larger than 4096 bytes`, 'a token is one short line');
-    text = readFileSync(path, 'utf8').trim();
-  } catch (error) {
-    if (error instanceof SeqError) throw error;
-    throw refuse(`the token file ${path} cannot be read`, (error as Error).message, error);
-  }
-  if (!/^[\x21-\x7e]{8,}$/.test(text)) {
-    throw refuse(
-      `the token file ${path} does not hold a token`,
-      'at least 8 printable ASCII characters without spaces are needed, in one line',
-    );
-  }
-  return text;
 }
 
 /** Throws SeqError 78. */

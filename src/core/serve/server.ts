@@ -14,6 +14,7 @@ import { httpLimits, type HttpLimits } from './limits.js';
 import { checkListen, isLoopback, listenError, type Listen } from './listen.js';
 import { Metrics } from './metrics.js';
 import { readRoutes } from './read-routes.js';
+import type { HttpToken, Scope } from './tokens.js';
 import { submitRoute } from './submit-route.js';
 
 export interface HttpServerOptions {
@@ -22,6 +23,8 @@ export interface HttpServerOptions {
   maxBlockBytes: number;
   /** Bearer token that every route except /livez requires. It is also sent when forwarding to the leader. */
   token?: string;
+  /** The tokens that are taken now, in place of `token`. The first one is sent when forwarding. */
+  tokens?: () => readonly [HttpToken, ...HttpToken[]];
   /** `ca`: the certificate authority to trust when forwarding to a leader that has a private certificate. */
   tls?: { cert: string | Buffer; key: string | Buffer; ca?: string | Buffer };
   /** The same `ca`, for a server that has no certificate itself. */
@@ -76,7 +79,7 @@ export interface HttpServer {
 
 /** Listens, or throws SeqError 78 (HTTP_NOT_LOOPBACK, PORT_IN_USE, HTTP_ADDRESS). */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  checkListen(options.listen, { token: options.token !== undefined, tls: options.tls !== undefined });
+  checkListen(options.listen, { token: tokensOf(options) !== undefined, tls: options.tls !== undefined });
   const bounds: Bounds = { ...DEFAULT_BOUNDS, ...options.bounds };
   const limits: HttpLimits = { ...httpLimits(options.maxBlockBytes), ...options.limits };
   const metrics = new Metrics();
@@ -95,7 +98,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     submitMs: bounds.submitMs,
     connectMs: bounds.connectMs,
     holdMs: bounds.holdMs,
-    ...(options.token === undefined ? {} : { token: options.token }),
+    outgoingToken: () => tokensOf(options)?.()[0].token,
     ...caOf(options),
   });
   try {
@@ -177,7 +180,8 @@ function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance 
   // Says who answers: an address may lead to another sequencer than the one that announced it.
   const { id } = options.api.status();
   app.addHook('onRequest', async (_request, reply) => void reply.header(ID_HEADER, id));
-  if (options.token !== undefined) app.addHook('onRequest', authorize(options.token));
+  const tokens = tokensOf(options);
+  if (tokens !== undefined) app.addHook('onRequest', authorize(tokens));
   else {
     app.addHook('onRequest', refuseBrowsers);
     // A certificate is proof of the name already.
@@ -228,14 +232,37 @@ function caOf({ ca, tls }: Pick<HttpServerOptions, 'ca' | 'tls'>): { ca?: string
   return trusted === undefined ? {} : { ca: trusted };
 }
 
-function authorize(token: string) {
+function tokensOf({ token, tokens }: HttpServerOptions): HttpServerOptions['tokens'] {
+  return tokens ?? (token === undefined ? undefined : () => [{ token, scopes: ['submit', 'read', 'metrics'] }]);
+}
+
+/** What a caller needs to be allowed for. Null: every token will do. A submitter has to find the leader first. */
+function scopeOf({ method, url }: FastifyRequest): Scope | null {
+  const path = url.split('?', 1)[0];
+  if (path === '/v1/status' || path === '/v1/head') return null;
+  if (path === '/metrics' || path === '/readyz' || path === '/leader') return 'metrics';
+  return method === 'POST' ? 'submit' : 'read';
+}
+
+function authorize(tokens: NonNullable<HttpServerOptions['tokens']>) {
   const digest = (text: string) => createHash('sha256').update(text).digest();
-  const wanted = digest(token);
   return async (request: FastifyRequest): Promise<void> => {
     if (request.url === '/livez') return;
     const given = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
     // Digests are compared, so the time reveals neither the content nor the length of the token.
-    if (given !== undefined && timingSafeEqual(digest(given), wanted)) return;
+    const asked = given === undefined ? null : digest(given);
+    const known = asked && tokens().filter(({ token }) => timingSafeEqual(asked, digest(token)));
+    const scope = scopeOf(request);
+    if (known?.some(({ scopes }) => scope === null || scopes.includes(scope))) return;
+    if (known && known.length > 0)
+      throw new HttpError({
+        status: 403,
+        code: 'TOKEN_SCOPE',
+        message: `this token is not for ${request.method} ${request.url.split('?', 1)[0]!.slice(0, 100)}`,
+        why: `it is for ${known[0]!.scopes.join(', ')}; this needs ${scope}`,
+        next: ['send another token', `or add ${scope} to its line in the file of --http-token-file`],
+        retryable: false,
+      });
     throw new HttpError({
       status: 401,
       code: 'TOKEN_NEEDED',

@@ -10,7 +10,8 @@ import { forward, ID_HEADER } from './forward.js';
 
 export interface RoutingOptions {
   api: SequencerApi;
-  token?: string;
+  /** The token to send to the leader, as it is now. */
+  outgoingToken?: () => string | undefined;
   ca?: string | Buffer;
   /** A submission whose outcome is not known after this time is answered as unknown. */
   submitMs: number;
@@ -226,7 +227,8 @@ async function passOn(
   options: RoutingOptions,
   limitMs: number,
 ): Promise<HttpAnswer> {
-  const { api, token, ca, connectMs } = options;
+  const { api, ca, connectMs } = options;
+  const token = options.outgoingToken?.();
   const { body, headers, gone } = submission;
   const broken = new AbortController();
   let succeeded: NodeJS.Timeout | undefined;

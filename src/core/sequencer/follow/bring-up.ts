@@ -14,7 +14,7 @@ export interface BringUpOptions {
   url: string;
   /** Peers named with --peer. Peers from presence records are asked, too. */
   peers: readonly string[];
-  peerToken?: string;
+  peerToken?: () => string;
   peerCa?: string;
   catchUp?: (options: CatchUpOptions) => Promise<void>;
 }
@@ -44,7 +44,7 @@ export class BringUp {
         head: () => store.head(),
         to: { height: target.floor, hash: target.floorHash },
         peers: [...new Set([...peers, ...shown])].filter((one) => one !== '' && one !== url),
-        ...(peerToken === undefined ? {} : { token: peerToken }),
+        ...(peerToken === undefined ? {} : { token: peerToken() }),
         ...(peerCa === undefined ? {} : { ca: peerCa }),
         signal: this.signal,
         apply: (block) => {
