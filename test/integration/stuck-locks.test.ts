@@ -164,6 +164,15 @@ describe('stuck locks', () => {
     expect(await owners()).toEqual([a.owner, a.owner, a.owner]);
   });
 
+  test('a node waits for admission, and nobody can lead → what stands in the way, and the command that helps', async () => {
+    await stretch(0, 1);
+    await clients[2]!.flushall();
+    const { code, error } = await seq('node', 'admit', '--on', 'r3', '--timeout', '300ms');
+    expect([code, error.code]).toEqual([75, 'NO_LEADER']);
+    expect(error.why).toMatch(/^only a leader admits, and nobody can lead: the lock of seq-a expires in 60 min/);
+    expect(error.next[0]).toMatch(/^seq stepdown --revoke /);
+  }, 60_000);
+
   test('no lock is stuck → null: the command goes on as it always did', async () => {
     const { code, error } = await seq('stepdown', '--revoke', '--yes');
     expect([code, error.code]).toEqual([76, 'NO_SUCCESSOR']);

@@ -7,7 +7,7 @@ import { usageError } from '../../cli/support/failure.js';
 import { operatorOf } from '../../cli/support/operator.js';
 import type { Result } from '../../cli/present/result.js';
 import { asDuration } from '../../cli/config/settings.js';
-import { targetFlags } from '../../cli/compose/target.js';
+import { startCommands, targetFlags } from '../../cli/compose/target.js';
 import { askReplacement } from '../../core/operate/readmit-damaged.js';
 import { awaitAdmission } from '../../core/operate/await-admission.js';
 import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
@@ -29,7 +29,7 @@ export default class NodeAdmit extends SeqCommand {
     '<%= config.bin %> node admit -c prod --timeout 2m',
     '<%= config.bin %> node admit --on r2 --damaged --yes --reason "stream verify"',
   ];
-  static override deadline = false;
+  static override ownsTimeout = true;
   static override flags = {
     ...ACT_FLAGS,
     damaged: Flags.boolean({
@@ -105,6 +105,7 @@ export default class NodeAdmit extends SeqCommand {
       signal: this.signal,
       expectedCluster: cluster.identity.cluster,
       target: targetFlags(cluster.settings, cluster.nodes),
+      ...startCommands(cluster.settings),
       step: (doing) => this.step(doing),
     });
     return {

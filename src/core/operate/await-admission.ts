@@ -5,11 +5,12 @@ import type { ErrorCode } from '../error-codes.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { AdmissionState } from '../protocol/types.js';
+import type { SummarizeOptions } from '../view/cluster-view.js';
 import { inspectCluster } from '../view/inspect.js';
 
 const EVERY_MS = 100;
 
-export interface AwaitAdmissionOptions {
+export interface AwaitAdmissionOptions extends Pick<SummarizeOptions, 'startCommand' | 'startSequencers'> {
   nodes: readonly NodePort[];
   wanted: readonly string[];
   /** Per call. */
@@ -32,12 +33,12 @@ export interface Admitted {
 export async function awaitAdmission(
   options: AwaitAdmissionOptions,
 ): Promise<{ nodes: Admitted[]; leader: string; margin: number }> {
-  const { nodes, wanted, callMs, limitMs, clock, signal, expectedCluster, target, step } = options;
+  const { wanted, callMs, limitMs, clock, signal, target, step } = options;
   const startedAt = clock.now();
   const before = new Map<string, AdmissionState | 'unknown'>();
   const done = new Map<string, Admitted>();
   for (;;) {
-    const view = await inspectCluster({ nodes, limitMs: callMs, clock, expectedCluster, target });
+    const view = await inspectCluster({ ...options, limitMs: callMs });
     for (const row of view.nodes.filter(({ id }) => wanted.includes(id))) {
       if (!before.has(row.id)) before.set(row.id, row.admission ?? 'unknown');
       if (row.state === 'FOREIGN')

@@ -43,6 +43,7 @@ const SPEAKS: Record<Exclude<ReasonCode, 'OK'>, CheckName | 'own'> = {
   NODE_ORPHAN: 'stream',
   PENDING_BLOCK: 'stream',
   NODE_FENCED: 'epoch',
+  EPOCH_BEHIND: 'epoch',
   NODE_LAGGING: 'own',
   NODE_DOWN: 'own',
   NODE_REFUSED: 'own',

@@ -39,6 +39,7 @@ export type ReasonCode =
   | 'NOT_MEMBER'
   | 'NODE_LAGGING'
   | 'NODE_FENCED'
+  | 'EPOCH_BEHIND'
   | 'NODE_UNLEASED'
   | 'NODE_ORPHAN'
   | 'DIVERGED'

@@ -348,6 +348,8 @@ function admittedNote(
   if (leader !== null && view.lock === null) return 'its lock is free: the leader has not taken it again yet';
   if (leader !== null && view.lock !== null && view.lock.owner !== leader.owner)
     return `its lock is held by ${sequencerOf(view.lock.owner)}, not by the leader`;
+  if (leader !== null && view.epoch < leader.epoch)
+    return `its epoch ${view.epoch} is below the leader's ${leader.epoch}: the leader has not claimed it yet`;
   return '';
 }
 

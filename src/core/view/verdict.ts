@@ -354,6 +354,8 @@ function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): 
         if (n.head === facts.committed?.height && n.headHash !== facts.committed?.hash && facts.committed?.hash) {
           return warn('NODE_ORPHAN', `${n.id} ${n.note}`, `seq stream diff --on ${n.id}${target}`);
         }
+        if (facts.leader !== null && n.owner === facts.leader.owner && (n.epoch ?? 0) < facts.leader.epoch)
+          return warn('EPOCH_BEHIND', `${n.id}: ${n.note}`, `seq epoch heal${target}`);
         return warn('NODE_UNLEASED', `${n.id}: ${n.note}`, `seq status --watch${target}`);
     }
   });
