@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import {
   client,
   endAllAfterEach,
+  flagsOf,
   forkAt,
   initialise,
   Link,
@@ -13,7 +14,9 @@ import {
   start,
   until,
   view,
+  type Nodes,
 } from '../support/live-sequencers.js';
+import { freePort } from '../../src/lab/free-port.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
 
 endAllAfterEach();
@@ -82,3 +85,74 @@ test('case 4: one node of three is named → what no quorum holds is never calle
   const { data } = JSON.parse(status.stdout) as { data: { quorum: number } };
   expect(data.quorum, 'nodes needed').toBe(2);
 }, 180_000);
+
+/** Four at a time. */
+async function atOnce<T, R>(all: readonly T[], run: (one: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  for (let from = 0; from < all.length; from += 4)
+    results.push(...(await Promise.all(all.slice(from, from + 4).map(run))));
+  return results;
+}
+
+/** Every verb that reads the nodes. What it counts stands in `meta`, what it leaves out in `warnings` or in a row. */
+const READERS: string[][] = [
+  ['status'],
+  ['node', 'list'],
+  ...['quorum', 'nodes', 'leader', 'epoch', 'stream', 'lag', 'all'].map((what) => ['check', what]),
+  ['doctor'],
+  ['wait', '--for', 'leader'],
+  ['history'],
+  ['epoch', 'show'],
+  ['watch', '--once'],
+  ['repair', 'plan'],
+  ['stream', 'inspect'],
+  ['stream', 'diff', '--on', 'r2'],
+  ['stream', 'verify'],
+];
+
+interface Answer {
+  data: { restart?: { why: string }; nodes?: { id: string; state?: string }[] } | null;
+  error: { code: string } | null;
+  warnings: string[];
+  meta: { quorum: number };
+}
+
+test('whatever list is given, every reader counts the members, and says of each other server that it is none', async () => {
+  const [r1, r2, r3, other, replica] = [await redis(), await redis(), await redis(), await redis(), await redis()];
+  await initialise({ r1, r2, r3 });
+  await initialise({ s1: other });
+  await client(replica).replicaof('127.0.0.1', r1.port);
+  const a = await start('a', { r1, r2, r3 });
+  await until('a to lead', a.leads);
+  await until('a key to be sequenced', () => a.submit('first'));
+  const gone = `redis://127.0.0.1:${await freePort()}`;
+  const lists: [string, Nodes, RegExp | null][] = [
+    ['the members and a stranger', { r1, r2, r3, s1: other }, /s1 .*is no member of cluster/],
+    ['one member', { r3 }, null],
+    ['a replica of a member', { r1: replica }, /r1 is asked at .*does not show the memory that counts as r1/],
+    ['a member where nobody answers, and another one', { r1: { url: gone }, r2 }, /r1 is asked at/],
+  ];
+  const ask = async (words: string[], nodes: Nodes): Promise<{ answer: Answer }> => {
+    const ran = await runSeq(newHome(), [...words, ...flagsOf(nodes), '--node-timeout', '3s', '-o', 'json']);
+    return { answer: JSON.parse(ran.stdout) as Answer };
+  };
+  for (const [list, nodes, says] of lists) {
+    const answers = await atOnce(READERS, (words) => ask(words, nodes));
+    for (const [at, { answer }] of answers.entries()) {
+      const what = `seq ${READERS[at]!.join(' ')}: ${list}`;
+      expect(answer.error, what).toBeNull();
+      expect(answer.meta.quorum, what).toBe(2);
+      const shown = answer.data?.nodes?.find(({ id }) => id === 's1')?.state;
+      const told = shown === 'STRANGER' ? 's1 (shown) is no member of cluster' : answer.warnings.join();
+      if (says === null) expect(answer.warnings.join(), what).not.toMatch(/is no member|is asked at/);
+      else expect(told, what).toMatch(says);
+      expect(answer.data?.restart?.why ?? '', `${what}: restart`).not.toContain('s1');
+    }
+  }
+  for (const words of [['status'], ['check', 'nodes'], ['epoch', 'show'], ['stream', 'verify']]) {
+    const alone = await ask(words, { s1: other });
+    expect(alone.answer.meta.quorum, `seq ${words.join(' ')}: the other cluster alone`).toBe(1);
+    const { answer } = await ask(words, { r1, x: { url: r1.url.replace('127.0.0.1', 'localhost') } });
+    expect(answer.error?.code, `seq ${words.join(' ')}: one member twice`).toBe('SAME_SERVER');
+  }
+}, 400_000);

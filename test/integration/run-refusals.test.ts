@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PrivateCluster } from '../../src/lab/private-cluster.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
@@ -232,6 +233,56 @@ describe('run: refused, and why', () => {
     },
   );
 
+  test('run: --bootstrap and cluster init beside a sequencer of the chain that the nodes forgot → 76, by name', async () => {
+    const wiped = [await start(), await start(), await start()];
+    const list = nodes(...wiped.map(({ url }, at) => `w${at + 1}=${url}`));
+    const wait = ['--node-timeout', '2s'];
+    const timing = ['--ttl', '6s', '--block-time', '500ms', ...wait, '--log-level', 'debug'];
+    const old = await run([...list, '--bootstrap', '--id', 'seq-old', '--http', '127.0.0.1:0', ...timing], {
+      during: async (child) => {
+        await until(child, /"event":"stored"/);
+        for (const { url } of wiped) await command(url, 'flushall');
+        for (const args of [
+          ['run', ...list, '--bootstrap', '--id', 'seq-new', '--store', join(home, 'store-new'), ...timing],
+          ['cluster', 'init', ...list, ...wait],
+        ]) {
+          const refused = await runSeq(home, args, { limitMs: 120_000 });
+          expectRefused(refused, 76, 'CHAIN_EXISTS', /the nodes are empty, but seq-old .*runs with \d+ blocks/);
+        }
+        for (const { url } of wiped) expect(await command(url, 'exists', 'seq:node:admission')).toBe(0);
+        child.kill('SIGTERM');
+      },
+    });
+    expect(old.code, old.stderr).toBe(0);
+  });
+
+  test('run: --bootstrap without --store, and the usual place has a store with a chain → 76, it is named', async () => {
+    const place = newHome();
+    const node = await start();
+    const args = [
+      'run',
+      '--bootstrap',
+      '--id',
+      'seq-a',
+      '--node',
+      `o=${node.url}`,
+      '--ttl',
+      '3s',
+      '--log-level',
+      'debug',
+    ];
+    const first = await runSeq(place, args, { during: (child) => until(child, /"event":"stored"/, 'SIGTERM') });
+    expect(first.code, first.stderr).toBe(0);
+    await command(node.url, 'flushall');
+    const again = await runSeq(place, args, { limitMs: 120_000 });
+    expectRefused(again, 76, 'ALREADY_INITIALISED', /the nodes are empty, but the store .*seq-a holds \d+ blocks/);
+    expect(await command(node.url, 'dbsize')).toBe(0);
+    const other = await runSeq(place, [...args, '--store', join(place, 'new')], {
+      during: (child) => until(child, /"event":"stored"/, 'SIGTERM'),
+    });
+    expect(other.code, 'a store that is named is the one that counts').toBe(0);
+  });
+
   test.each<[string, string[], number, string, RegExp]>([
     [
       'ttl below two block times and a node timeout',
@@ -306,6 +357,15 @@ describe('run: --bootstrap', () => {
 });
 
 /** Waits for text on its stdout, then sends the signal. */
+async function command(url: string, ...words: string[]): Promise<unknown> {
+  const redis = new Redis(url);
+  try {
+    return await redis.call(words[0]!, ...words.slice(1));
+  } finally {
+    redis.disconnect();
+  }
+}
+
 async function until(
   child: Parameters<NonNullable<NonNullable<Parameters<typeof runSeq>[2]>['during']>>[0],
   pattern: RegExp,

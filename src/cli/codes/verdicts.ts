@@ -76,6 +76,14 @@ export const VERDICTS = {
     causes: ['init was run before', 'a store or a peer holds blocks of a cluster whose nodes are empty'],
     todo: ['seq status', 'seq cluster recover --dry-run when the nodes lost their data'],
   },
+  CHAIN_EXISTS: {
+    meaning: 'The nodes are empty, but a running sequencer has a chain that was made on these nodes.',
+    causes: ['the nodes lost their memory, all at once'],
+    todo: [
+      'seq cluster recover --dry-run rebuilds the nodes from the stores of the sequencers',
+      'stop those sequencers first, when the old chain is not wanted any more',
+    ],
+  },
   CLUSTER_MIXED: {
     meaning: 'The nodes belong to different clusters.',
     causes: ['addresses of two clusters in one configuration'],

@@ -27,6 +27,9 @@ export interface CommandSide {
   onClose(closer: () => Promise<void>): void;
 }
 
+/** Commands that show a listed node which is no member as a row of its own. */
+const SHOW_STRANGERS: readonly string[] = ['status', 'node:list'];
+
 export class CommandNodes {
   contextName: string | null = null;
   private around: Promise<Surroundings> | undefined;
@@ -57,6 +60,14 @@ export class CommandNodes {
   async open(request: OpenRequest): Promise<Cluster> {
     const bundle = this.command.given()['from-bundle'] as string | undefined;
     const cluster = bundle === undefined ? await this.live(request) : await this.remembered(bundle);
+    for (const { id, from, to } of cluster.readdressed)
+      this.command.warning(`${id} is asked at ${to}: ${from} does not show the memory that counts as ${id}`);
+    if (!SHOW_STRANGERS.includes(this.command.id))
+      for (const { port } of cluster.strangers)
+        this.command.warning(
+          `${port.id} (${port.url}) is no member of cluster ${cluster.identity.cluster}, whose nodes are ` +
+            `${cluster.nodes.map(({ id }) => id).join(', ')}: it is not asked and not counted`,
+        );
     this.command.onClose(() => cluster.close());
     this.counted = () => ({
       nodesAsked: cluster.asked.length,

@@ -52,6 +52,7 @@ export async function openBundle(
         nodes,
         listed: settings.nodes,
         strangers: [],
+        readdressed: [],
         asked,
         quorum: quorumOf(nodes.length),
         nodeTimeoutMs: READ_LIMIT_MS,

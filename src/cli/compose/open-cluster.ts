@@ -6,7 +6,7 @@ import type { FuelPort } from '../../core/dialect-fuel/types.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
 import type { BenchServer, Clock, ClusterIdentity, NodeCheckup, NodePort } from '../../core/ports.js';
 import type { NodeReply, NodeView } from '../../core/protocol/types.js';
-import { newest, type Configuration } from '../../core/protocol/configuration.js';
+import { memberOf, newest, type Configuration } from '../../core/protocol/configuration.js';
 import { clusterOf, configurationAmong } from '../../core/view/membership.js';
 import { asDialect, setting } from '../config/settings.js';
 import { nodeNotFound, readOnlyDialect } from '../cluster/errors.js';
@@ -25,6 +25,8 @@ export interface Cluster {
   listed: (Pick<NodeSettings, 'id' | 'url'> | null)[];
   /** Listed nodes that are not members: shown, never counted. */
   strangers: { port: NodePort; listed: Pick<NodeSettings, 'id' | 'url'> }[];
+  /** Listed members that are asked at the configuration's address: the listed one shows another memory, or nothing. */
+  readdressed: { id: string; from: string; to: string }[];
   /** Those of --on, else all. */
   asked: NodePort[];
   /** How many of those have given any answer so far. */
@@ -75,6 +77,13 @@ interface Entry {
   listed: NodeSettings | null;
   /** Its name is a guess. */
   guessed: boolean;
+}
+
+interface Completed {
+  configuration: Configuration;
+  members: Entry[];
+  strangers: Entry[];
+  readdressed: Cluster['readdressed'];
 }
 
 /** The members may be learned step by step: a node just found may know a later configuration. */
@@ -136,14 +145,38 @@ class Opening {
     return found.configuration;
   }
 
+  /**
+   * An address is a hint: the memory decides which server is the node. Where the listed address does not show the memory
+   * that counts, the configuration's address is tried. Returns the entry of the server that shows it. A node that was
+   * replaced is left alone: its new address is not tried for a list that names the old one.
+   */
+  private async atEither(entry: Entry, configuration: Configuration, env: NodeJS.ProcessEnv): Promise<Entry> {
+    const { id } = entry.address;
+    const member = memberOf(configuration, id);
+    if (member === undefined || member.memory === '' || member.since !== undefined) return entry;
+    const shows = (reply: NodeReply<NodeView> | undefined): boolean =>
+      reply?.outcome === 'accepted' &&
+      reply.value.admission === 'admitted' &&
+      reply.value.incarnation === member.memory;
+    if (shows(this.views.get(id)) || this.port(entry).url === member.url) return entry;
+    const address = await addressOf({ id, url: member.url, ...this.settings.unlisted }, id, env);
+    const other: Entry = { address, listed: entry.listed, guessed: false };
+    await this.open([other]);
+    const reply = await this.port(other).call({ script: 'inspect' }, this.settings.nodeTimeoutMs);
+    if (!shows(reply)) return entry;
+    this.views.set(id, reply);
+    return other;
+  }
+
   /** Opens every member that is not listed. Those members may name others again. */
-  async complete(
-    listed: readonly Entry[],
-    first: Configuration,
-    env: NodeJS.ProcessEnv,
-  ): Promise<{ configuration: Configuration; members: Entry[]; strangers: Entry[] }> {
+  async complete(listed: readonly Entry[], first: Configuration, env: NodeJS.ProcessEnv): Promise<Completed> {
     const { settings, views } = this;
-    const entries = [...listed];
+    const entries = await Promise.all(listed.map((entry) => this.atEither(entry, first, env)));
+    const readdressed = entries.flatMap((entry, at) =>
+      entry === listed[at]
+        ? []
+        : [{ id: entry.address.id, from: this.port(listed[at] as Entry).url, to: this.port(entry).url }],
+    );
     let configuration = first;
     for (let round = 0; ; round += 1) {
       const missing = configuration.members.filter(({ id }) => !entries.some(({ address }) => address.id === id));
@@ -179,6 +212,7 @@ class Opening {
       // A list that names every member keeps its order.
       members: whole ? found : members.map(({ id }) => found.find(({ address }) => address.id === id) as Entry),
       strangers: entries.filter((entry) => !isMember(entry) && entry.listed !== null),
+      readdressed,
     };
   }
 
@@ -207,9 +241,9 @@ export async function openCluster(around: Surroundings, options: OpenOptions = {
   try {
     await opening.open(listed);
     const known = asks ? await opening.identify(listed, options.purpose) : null;
-    const { configuration, members, strangers } =
+    const { configuration, members, strangers, readdressed } =
       known === null || options.members === 'as-listed'
-        ? { configuration: null, members: listed, strangers: [] }
+        ? { configuration: null, members: listed, strangers: [], readdressed: [] }
         : await opening.complete(listed, known, env);
     const nodes = members.map((entry) => opening.port(entry));
     const asked = chosen(nodes, settings.on);
@@ -221,6 +255,7 @@ export async function openCluster(around: Surroundings, options: OpenOptions = {
       nodes,
       listed: members.map((entry) => entry.listed),
       strangers: strangers.map((entry) => ({ port: opening.port(entry), listed: entry.listed as NodeSettings })),
+      readdressed,
       asked,
       answers: () => members.filter((entry) => heard.has(entry.address) && asked.includes(opening.port(entry))).length,
       quorum: quorumOf(nodes.length),

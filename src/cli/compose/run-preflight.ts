@@ -47,7 +47,7 @@ export async function waitForCluster(
       })),
     );
     try {
-      if (await usable(cluster, replies, settings, log)) {
+      if (await usable(cluster, replies, settings, log, signal)) {
         const views = replies.flatMap(({ reply }) =>
           reply.outcome === 'accepted' && familyOf(reply.value.cluster) === familyOf(cluster.identity.cluster)
             ? [reply.value]
@@ -70,6 +70,7 @@ async function usable(
   replies: readonly Answer[],
   settings: RunSettings,
   log: SeqLog,
+  signal: AbortSignal,
 ): Promise<boolean> {
   let seen = replies.flatMap(({ node, reply }): Seen[] =>
     reply.outcome === 'accepted' ? [{ port: node, view: reply.value }] : [],
@@ -88,7 +89,7 @@ async function usable(
     // A cluster is made of all its nodes.
     if (faults[0] !== undefined) throw faults[0].error;
     if (!settings.bootstrap) throw notInitialised();
-    await firstBootstrap(cluster, settings, log);
+    await firstBootstrap(cluster, settings, log, signal);
     return false; // opened again, under the identity it now has
   }
   tolerate(cluster, replies, [...faults, ...(await nodesWithoutRights(cluster))], log);
@@ -124,6 +125,13 @@ function refuseStrangers(cluster: Cluster, log: SeqLog): void {
   // ignored.
   for (const { port } of cluster.strangers)
     log.line('warn', `${port.url} does not answer, and no member has that address: it is left out`, {}, port.url);
+  for (const { id, from, to } of cluster.readdressed)
+    log.line(
+      'warn',
+      `${id} is asked at ${to}: ${from} does not show the memory that counts as ${id}`,
+      { node: id, code: 'NODE_ADDRESS' },
+      `${id} ${to}`,
+    );
   const found = cluster.nodes.filter((_, at) => cluster.listed[at] === null);
   if (found.length > 0) {
     const list = found.map(({ id, url }) => `${id} (${url})`).join(', ');

@@ -1,6 +1,6 @@
 // All settings of `seq run`, checked before anything is opened: flags, SEQ_*, context and config file, in that order.
 import type { ErrorCode } from '../../core/error-codes.js';
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { checkTiming, DEFAULT_LIMITS, DEFAULT_TIMING, type Limits, type Timing } from '../../core/config.js';
@@ -20,6 +20,8 @@ import type { ClusterSettings } from '../cluster/settings.js';
 export interface RunSettings {
   id: string;
   storeDir(cluster: string, lane: string): string;
+  /** The stores that this sequencer has at the usual place. [] when its store is named. */
+  formerStores(): string[];
   timing: Timing;
   limits: Limits;
   eager: boolean;
@@ -143,9 +145,20 @@ export async function runSettings(
       store !== ''
         ? store
         : join(stateHome(sources.env), 'seq', 'run', lane === '' ? clusterId : `${clusterId}-${lane}`, id),
+    formerStores: () => (store !== '' ? [] : storesBelow(join(stateHome(sources.env), 'seq', 'run'), id)),
     logLevel: get('log-level', asText, 'info') as LogLevel,
     secrets: tokens === undefined ? [] : tokens.current().map((one) => one.token),
   };
+}
+
+function storesBelow(place: string, id: string): string[] {
+  try {
+    return readdirSync(place)
+      .map((cluster) => join(place, cluster, id))
+      .filter((dir) => existsSync(dir));
+  } catch {
+    return []; // there is none
+  }
 }
 
 function execOf(producer: string, child: string[] | null): RunSettings['exec'] {

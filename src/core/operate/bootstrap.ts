@@ -315,6 +315,7 @@ function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | n
       few ? [`seq cluster recover --dry-run${target}`, `seq status${target}`] : [`seq status${target}`],
     );
   }
+  if (admitted.length === 0) refuseLiving(seen, target);
   const nonces = new Set([...begun, ...admitted].map(({ view }) => nonceOf(markOf(view))));
   if (nonces.size > 1) {
     throw refuse(
@@ -330,6 +331,30 @@ function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | n
     );
   }
   return [...nonces][0] ?? null;
+}
+
+/**
+ * Sequencers announce themselves on empty nodes, too. One that has blocks has them from these nodes: they lost their
+ * memory, and a new cluster on them would be another chain beside the old one.
+ */
+function refuseLiving(seen: readonly Seen[], target: string): void {
+  const blocks = new Map<string, { height: number; url: string }>();
+  for (const { view } of seen)
+    for (const { id, height, url } of view.sequencers)
+      if (height > (blocks.get(id)?.height ?? 0)) blocks.set(id, { height, url });
+  if (blocks.size === 0) return;
+  const who = [...blocks].map(([id, { height, url }]) => `${id}${url && ` (${url})`} runs with ${height} blocks`);
+  throw new SeqError({
+    code: 'CHAIN_EXISTS',
+    exit: EXIT.precondition,
+    message: `the nodes are empty, but ${who.join(', ')}`,
+    why: 'the nodes have lost their memory: a new cluster on them would be another chain beside the old one',
+    changed: 'nothing',
+    next: [
+      `seq cluster recover --dry-run${target}`,
+      `or stop ${[...blocks.keys()].join(', ')} and try again, when the old chain is not wanted any more`,
+    ],
+  });
 }
 
 /** `<nonce>.<call>` as the node shows it: the mark that it waits with, or the one that it was admitted by. */

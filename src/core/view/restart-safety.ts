@@ -22,16 +22,17 @@ export function restartSafety(view: ClusterView): RestartSafety {
     return { safe: false, why: `not now: ${view.leaderKnown ? 'nobody leads' : 'who leads is not known'}` };
   const lease = view.findings.find((finding) => RISKS.has(finding.code));
   if (lease !== undefined) return { safe: false, why: `not now: ${lease.reason}` };
-  const coming = view.nodes.filter((node) => !node.admitted && node.state !== 'DOWN' && node.state !== 'REFUSED');
+  const members = view.nodes.filter((node) => node.state !== 'STRANGER');
+  const coming = members.filter((node) => !node.admitted && node.state !== 'DOWN' && node.state !== 'REFUSED');
   if (coming.length > 0)
     return { safe: false, why: `not now: ${coming.map((node) => `${node.id} does not count yet`).join(', ')}` };
   if (view.margin < 1) {
-    const lacking = view.nodes
+    const lacking = members
       .filter((node) => !node.admitted || (node.lag ?? 0) > 1 || node.state !== 'OK')
       .map((node) => node.id);
     return { safe: false, why: `not now: no node may be lost${lacking.length > 0 ? ` (${lacking.join(', ')})` : ''}` };
   }
-  const behind = view.nodes.filter((node) => node.admitted && (node.lag ?? 0) > 1);
+  const behind = members.filter((node) => node.admitted && (node.lag ?? 0) > 1);
   if (behind.length > 0)
     return {
       safe: false,
