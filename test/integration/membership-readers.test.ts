@@ -110,6 +110,8 @@ const READERS: string[][] = [
   ['stream', 'verify'],
 ];
 
+const SOME_READERS: string[][] = [['status'], ['check', 'nodes'], ['epoch', 'show'], ['stream', 'verify']];
+
 interface Answer {
   data: { restart?: { why: string }; nodes?: { id: string; state?: string }[] } | null;
   error: { code: string } | null;
@@ -136,10 +138,11 @@ test('whatever list is given, every reader counts the members, and says of each 
     const ran = await runSeq(newHome(), [...words, ...flagsOf(nodes), '--node-timeout', '3s', '-o', 'json']);
     return { answer: JSON.parse(ran.stdout) as Answer };
   };
-  for (const [list, nodes, says] of lists) {
-    const answers = await atOnce(READERS, (words) => ask(words, nodes));
+  for (const [at, [list, nodes, says]] of lists.entries()) {
+    const readers = at === 0 ? READERS : SOME_READERS; // the lists are judged in one place; what is shown is not
+    const answers = await atOnce(readers, (words) => ask(words, nodes));
     for (const [at, { answer }] of answers.entries()) {
-      const what = `seq ${READERS[at]!.join(' ')}: ${list}`;
+      const what = `seq ${readers[at]!.join(' ')}: ${list}`;
       expect(answer.error, what).toBeNull();
       expect(answer.meta.quorum, what).toBe(2);
       const shown = answer.data?.nodes?.find(({ id }) => id === 's1')?.state;
@@ -149,7 +152,7 @@ test('whatever list is given, every reader counts the members, and says of each 
       expect(answer.data?.restart?.why ?? '', `${what}: restart`).not.toContain('s1');
     }
   }
-  for (const words of [['status'], ['check', 'nodes'], ['epoch', 'show'], ['stream', 'verify']]) {
+  for (const words of SOME_READERS) {
     const alone = await ask(words, { s1: other });
     expect(alone.answer.meta.quorum, `seq ${words.join(' ')}: the other cluster alone`).toBe(1);
     const { answer } = await ask(words, { r1, x: { url: r1.url.replace('127.0.0.1', 'localhost') } });
