@@ -1,6 +1,6 @@
 // The first start of a cluster (`seq run --bootstrap`), docs/PROTOCOL.md section 8. It is allowed only when everything
-// is new. Empty nodes beside an existing chain have lost their memory: a new cluster on them would be another chain. The
-// chain may be known to this machine's stores, to peers, or to sequencers that still run and announce themselves. A
+// is new. Empty nodes beside an existing chain have lost their memory: a new cluster on them would be another chain.
+// The chain may be known to this machine's stores, to peers, or to sequencers that still run and announce themselves. A
 // chain that none of these shows cannot be known here: all its sequencers are stopped, and their stores are elsewhere.
 import type { ErrorCode } from '../../core/error-codes.js';
 import { EXIT, SeqError } from '../../core/errors.js';
