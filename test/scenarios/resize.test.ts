@@ -1,9 +1,11 @@
 // The number of nodes changes while sequencers run (docs/PROTOCOL.md section 8, I13): one member a step, filled and
 // admitted before it counts, noted by a quorum of the old set and by one of the new set.
 import { describe, expect, it } from 'vitest';
-import { emptyNodeState, memoryIdentity, MemoryServer } from '../support/memory-node.js';
+import { emptyNodeState, memoryIdentity, MemoryNode, MemoryServer } from '../support/memory-node.js';
 import { IDENTITY, VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
+import type { CommittedBlock } from '../../src/core/ports.js';
 import { parseConfiguration } from '../../src/core/protocol/configuration.js';
+import { tailBlocks } from '../../src/core/stream/tail.js';
 
 const identity = memoryIdentity(IDENTITY);
 
@@ -89,6 +91,11 @@ async function running(sequencers = ['seq-a', 'seq-b'], nodes = 3): Promise<Resi
   for (const id of sequencers) cluster.start(id);
   await cluster.until(() => cluster.sequencers.every(({ store }) => store.head().height > 3), 3000, 'a leader');
   return cluster;
+}
+
+function sides(cluster: Resized): { leader: VirtualSequencer; other: VirtualSequencer } {
+  const [a, b] = cluster.sequencers as [VirtualSequencer, VirtualSequencer];
+  return cluster.leader() === a ? { leader: a, other: b } : { leader: b, other: a };
 }
 
 function cut(who: VirtualSequencer, is: boolean): void {
@@ -296,4 +303,49 @@ describe('resize', () => {
     await cluster.clock.advance(60);
     expect(other.store.head().height, 'two of four').toBe(pending - 1);
   });
+
+  it('a reader that began with three members sees two copies of a block that needs three → not given', async () => {
+    const cluster = await running();
+    const { leader, other } = sides(cluster);
+    const reader = readerOf(cluster);
+    cluster.empty('r4');
+    cluster.empty('r5');
+    await cluster.add('r4', 'r1 r2 r3 r4');
+    await cluster.add('r5', 'r1 r2 r3 r4 r5');
+    await cluster.grown(3);
+    // The leader reaches r1 and r2 alone, the other one the rest. What r1 and r2 hold is replaced.
+    for (const node of leader.nodes.slice(2)) node.setCut(true);
+    for (const node of other.nodes.slice(0, 2)) node.setCut(true);
+    const copies = (): number[] => [0, 1].map((at) => cluster.servers[at]!.state.record!.head);
+    await cluster.until(() => copies().every((head) => head > leader.store.head().height), 2000, 'two copies');
+    await cluster.until(() => other.sequencer.status().role === 'leader', 4000, 'the other one to lead');
+    await cluster.clock.advance(1000);
+    cut(leader, false);
+    cut(other, false);
+    await cluster.grown(10, 6000);
+    const last = other.store.head().height - 5;
+    await cluster.until(() => reader.given.length > 0 && reader.given.at(-1)!.height >= last, 4000, 'the reader');
+    reader.stop();
+    for (const { height, hash } of reader.given) expect(hash, `height ${height}`).toBe(other.store.get(height)?.hash);
+    cluster.oneChain();
+  });
 });
+
+/** `seq stream tail --follow` over connections of its own to r1, r2 and r3. */
+function readerOf(cluster: Resized): { given: CommittedBlock[]; stop: () => void } {
+  const nodes = cluster.servers.map((server) => new MemoryNode(server, IDENTITY, cluster.clock));
+  const given: CommittedBlock[] = [];
+  const stop = new AbortController();
+  void (async () => {
+    for await (const block of tailBlocks({
+      nodes,
+      limitMs: 50,
+      clock: cluster.clock,
+      from: 'head',
+      follow: true,
+      signal: stop.signal,
+    }))
+      given.push(block);
+  })();
+  return { given, stop: () => stop.abort() };
+}

@@ -147,8 +147,8 @@ class Opening {
 
   /**
    * An address is a hint: the memory decides which server is the node. Where the listed address does not show the
-   * memory that counts, the configuration's address is tried. Returns the entry of the server that shows it. A node that
-   * was replaced is left alone: its new address is not tried for a list that names the old one.
+   * memory that counts, the configuration's address is tried. Returns the entry of the server that shows it. A node
+   * that was replaced is left alone: its new address is not tried for a list that names the old one.
    */
   private async atEither(entry: Entry, configuration: Configuration, env: NodeJS.ProcessEnv): Promise<Entry> {
     const { id } = entry.address;

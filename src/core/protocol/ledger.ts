@@ -568,7 +568,10 @@ export function committedPrefix(
  * are needed. The term of that epoch has brought each of them its own configuration, so none of them knows an earlier
  * one. A configuration that a later term made says nothing of this epoch's copies: then only a successor proves them.
  */
-function enoughOf(nodes: readonly FollowedNode[], n: number): (holders: readonly string[], epoch: Epoch) => boolean {
+export function enoughOf(
+  nodes: readonly Pick<FollowedNode, 'id' | 'shown'>[],
+  n: number,
+): (holders: readonly string[], epoch: Epoch) => boolean {
   const shownBy = new Map(nodes.map(({ id, shown }) => [id, shown]));
   return (holders, epoch) => {
     const among = newest(...holders.map((id) => shownBy.get(id)?.configuration ?? null));

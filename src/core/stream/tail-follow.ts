@@ -1,11 +1,13 @@
 // Yields the newest blocks as they are committed. It tails every node's stream. A block is handed out when q admitted
-// nodes show the same (height, epoch, hash), or when an entry stands on top of it (I5). docs/PROTOCOL.md section 7. On
-// each node, the next read waits until the last batch has been judged. So a slow reader holds at most one small batch
-// per node.
+// nodes show the same (height, epoch, hash), or when an entry stands on top of it (I5). docs/PROTOCOL.md section 7. The
+// configuration of the entry's own term says how many copies q are: the number of members may grow while a reader
+// follows. On each node, the next read waits until the last batch has been judged. So a slow reader holds at most one
+// small batch per node.
 import { pause } from '../nodes/pause.js';
-import { quorumOf } from '../config.js';
 import type { CommittedBlock, NodePort } from '../ports.js';
-import type { Entry, Hash, Height } from '../protocol/types.js';
+import { parseConfiguration } from '../protocol/configuration.js';
+import { enoughOf, type FollowedNode } from '../protocol/ledger.js';
+import type { Entry, Epoch, Hash, Height } from '../protocol/types.js';
 import { bounded } from '../nodes/ask-all.js';
 import type { TailContext } from './tail-context.js';
 
@@ -19,6 +21,12 @@ interface NodeTail {
   /** Newest copy by height. Heights below `next` are dropped. */
   copies: Map<Height, Entry>;
   admitted: boolean;
+  /** What the last `inspect` showed. Absent: no configuration is known (version 0.1.0). */
+  shown?: NonNullable<FollowedNode['shown']>;
+  /** The highest epoch that the configuration above speaks of: it was shown after the term of that epoch had begun. */
+  shownEpoch: Epoch;
+  /** The highest epoch of any entry so far. */
+  highestEpoch: Epoch;
   release: () => void;
 }
 
@@ -38,6 +46,8 @@ export async function* followHead(
     port,
     copies: new Map(),
     admitted: false,
+    shownEpoch: 0,
+    highestEpoch: 0,
     release: () => undefined,
   }));
   const onAbort = (): void => wake();
@@ -50,14 +60,7 @@ export async function* followHead(
     while (!ended()) {
       if (!tail.admitted || generation !== tail.port.connectionGeneration) {
         generation = tail.port.connectionGeneration;
-        const probe = await bounded(
-          tail.port.call({ script: 'inspect' }, context.limitMs),
-          context.limitMs,
-          context.clock,
-        );
-        const shown =
-          probe.outcome === 'accepted' && probe.value.admission === 'admitted' ? probe.value.incarnation : '';
-        tail.admitted = shown !== '';
+        const shown = await show(context, tail);
         if (shown !== incarnation) {
           tail.copies.clear();
           afterId = `${next}-0`;
@@ -94,6 +97,12 @@ export async function* followHead(
         take(tail, read.value.entries, next);
       }
       if (tail.copies.size === 0) continue;
+      // The term of an entry may count by more members than this reader knows of. Its copies count only by what the
+      // node has shown since. An answer that shows another memory discards them above.
+      if (tail.highestEpoch > tail.shownEpoch && (await show(context, tail)) !== incarnation) {
+        tail.admitted = false;
+        continue;
+      }
       const probed = new Promise<void>((resolve) => {
         tail.release = resolve;
       });
@@ -140,16 +149,49 @@ export async function* followHead(
 }
 
 function take(tail: NodeTail, entries: readonly Entry[], next: Height): void {
-  for (const entry of entries) if (entry.height >= next) tail.copies.set(entry.height, entry);
+  for (const entry of entries) {
+    if (entry.height >= next) tail.copies.set(entry.height, entry);
+    tail.highestEpoch = Math.max(tail.highestEpoch, entry.epoch);
+  }
+}
+
+/** Asks whose memory the node has, and which configuration it knows. Returns '' when it does not count. */
+async function show(context: TailContext, tail: NodeTail): Promise<string> {
+  const { limitMs, clock } = context;
+  const epoch = tail.highestEpoch;
+  const probe = await bounded(tail.port.call({ script: 'inspect' }, limitMs), limitMs, clock);
+  tail.admitted = probe.outcome === 'accepted' && probe.value.admission === 'admitted';
+  if (probe.outcome !== 'accepted' || !tail.admitted) return '';
+  const { incarnation, config, headEpoch } = probe.value;
+  const configuration = parseConfiguration(config);
+  if (configuration === null) delete tail.shown;
+  else tail.shown = { configuration, incarnation };
+  tail.shownEpoch = Math.max(epoch, headEpoch);
+  return incarnation;
 }
 
 function committedAt(tails: readonly NodeTail[], height: Height, configured: number): Entry | null {
   const counted = tails.filter((t) => t.admitted);
-  const here = counted.flatMap((t) => t.copies.get(height) ?? []);
-  for (const entry of here) {
-    const same = here.filter((e) => e.hash === entry.hash && e.epoch === entry.epoch);
-    if (same.length >= quorumOf(configured)) return entry;
+  const here = counted.flatMap((tail) => {
+    const entry = tail.copies.get(height);
+    return entry === undefined ? [] : [{ tail, entry }];
+  });
+  const enough = enoughOf(
+    counted.map(({ port, shown }) => ({ id: port.id, ...(shown && { shown }) })),
+    configured,
+  );
+  for (const { entry } of here) {
+    const same = here.filter(({ tail, entry: { hash, epoch } }) => {
+      return hash === entry.hash && epoch === entry.epoch && epoch <= tail.shownEpoch;
+    });
+    if (
+      enough(
+        same.map(({ tail }) => tail.port.id),
+        entry.epoch,
+      )
+    )
+      return entry;
   }
   const above = counted.flatMap((t) => t.copies.get(height + 1) ?? [])[0];
-  return above === undefined ? null : (here.find((e) => e.hash === above.parent) ?? null);
+  return above === undefined ? null : (here.find(({ entry }) => entry.hash === above.parent)?.entry ?? null);
 }

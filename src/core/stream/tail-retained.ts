@@ -110,7 +110,14 @@ function isOfNode(read: NodeReply<EntriesRead>, { view }: RetainedNode): read is
   return read.outcome === 'accepted' && read.incarnation === view.incarnation;
 }
 
-/** How many blocks of the batch, from its start, are proven committed. */
+/**
+ * How many blocks of the batch, from its start, are proven committed.
+ *
+ * Copies are counted by hash alone, also at the committed head. Copies of different epochs prove nothing about a height
+ * that is still open. But a quorum, or an entry on top, had settled this height before any of these reads was sent.
+ * From then on q nodes hold the committed block, under whatever epoch, and give it up for no other (I4). So fewer than
+ * q nodes can hold another block there, and q copies are copies of the committed one.
+ */
 async function provenCount(
   context: TailContext,
   nodes: RetainedNode[],
