@@ -153,6 +153,12 @@ export const VERDICTS = {
     causes: ['a configuration was changed on some of them only'],
     todo: ['seq status -o wide', 'restart the sequencers with the same settings, one after the other'],
   },
+  NODE_ADDRESS: {
+    meaning:
+      'The listed address does not show the memory that counts as this node: the address in the configuration does.',
+    causes: ['the list names a replica, another server, or an address where nobody answers'],
+    todo: ['seq node list', 'list the address that the message names'],
+  },
   CLOCK_OFF: {
     meaning:
       "The clock of a node or sequencer is more than 2 s off the median of the nodes' clocks. Block " +
