@@ -1,6 +1,7 @@
 // The state of a cluster: one word, one sentence, one stable code, and the next command. Pure. CRIT: the cluster does
 // not write, or an invariant is broken. WARN: it writes, but it needs an operator. UNKNOWN: too few nodes answered.
 // Findings are in the order in which they must be repaired. docs/PROTOCOL.md sections 8 and 9.
+import { reachCommand } from './reach-command.js';
 import { MAX_EPOCH_LEAP, serverOf } from '../protocol/types.js';
 import { deleteEpoch } from './epochs.js';
 import { wrongClockText } from '../nodes/node-clocks.js';
@@ -464,7 +465,7 @@ function sameServer(nodes: readonly NodeRow[]): string[][] {
 }
 
 function reach(node: NodeRow, options: SummarizeOptions): string {
-  return options.startCommand?.(node.id) ?? `redis-cli -u ${node.url} ping`;
+  return options.startCommand?.(node.id) ?? reachCommand(node.url, node.note);
 }
 
 function known(commands: readonly string[] | undefined, otherwise: string): string[] {
