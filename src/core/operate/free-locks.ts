@@ -91,7 +91,8 @@ export async function freeLocks(options: FreeLocksOptions): Promise<FreedLocks |
       what: 'stepdown --revoke',
       reason: options.reason,
       outcome,
-      epoch: String(plan.epoch),
+      // With this field, history says that it ended the term. A lock beside a leader ends nobody's.
+      ...(view.leader === null ? { epoch: String(plan.epoch) } : {}),
       before: plan.locks.map((lock) => `${lock.node}: ${lock.owner}`).join(', '),
       after: 'no lock of these owners',
     },
