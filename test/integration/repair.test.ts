@@ -92,8 +92,9 @@ async function cluster(n: number, blocks: number): Promise<void> {
   for (let i = 0; i < blocks; i++) await writer.write([{ data: Buffer.from(`item ${i + 1}`) }]);
 }
 const on = (...which: number[]): RedisNode[] => which.map((one) => nodes[one - 1]!);
-/** The term ends on every node; the next one of the writer is another one. */
+/** The term ends on every node, and its sequencer is gone. The writer's next term is another one. */
 async function release(): Promise<void> {
+  await writer.leave();
   await Promise.all(nodes.map((node) => node.call({ script: 'release_lock', owner: writer.owner }, 2000)));
   writer.owner = `seq-a/${String(Number(writer.owner.slice(-4)) + 1).padStart(16, '0')}`;
 }

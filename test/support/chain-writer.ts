@@ -51,7 +51,18 @@ export class ChainWriter {
    * own about the same sequencer is newer.
    */
   private async announce(on: readonly NodePort[]): Promise<void> {
-    const presence = {
+    for (const node of on)
+      must(await node.call({ script: 'announce', presence: this.presence(), ttlMs: RECORD_MS }, LIMIT_MS));
+  }
+
+  /** The sequencer that the writer stands for is gone, and its record has expired. Nobody waits for its store. */
+  async leave(): Promise<void> {
+    for (const node of this.nodes)
+      await node.call({ script: 'announce', presence: this.presence(), ttlMs: 1 }, LIMIT_MS);
+  }
+
+  private presence() {
+    return {
       id: this.id,
       role: 'leader' as const,
       height: 0,
@@ -67,7 +78,6 @@ export class ChainWriter {
         seenAtMs: '1',
       },
     };
-    for (const node of on) must(await node.call({ script: 'announce', presence, ttlMs: RECORD_MS }, LIMIT_MS));
   }
 
   /** Makes the next block and writes it to these nodes. */
