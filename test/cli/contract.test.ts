@@ -270,7 +270,7 @@ describe('pipes, signals, limits', () => {
   });
 
   test('limit: a node that never answers → within node timeout, nothing hangs', async () => {
-    // --timeout cannot end it. Ended by --node-timeout, it exits by itself; else it is killed from outside.
+    // --timeout cannot end it. --node-timeout ends it, or it is killed from outside.
     const { code, signal } = await runSeq(home, [
       'completion',
       'ids',

@@ -20,7 +20,7 @@ interface Envelope {
   warnings: string[];
 }
 
-// Many commands a test: on a machine that is busy with other things they take their time.
+// Each test runs many commands, so a busy machine needs this long.
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
 const home = newHome();
 const ids = commands.map(({ id }) => id).sort();
@@ -31,7 +31,7 @@ const exitOf = (id: string, exit: number) => (isCheck(id) ? 3 : exit);
 const command = (id: string) => commands.find((one) => one.id === id) as ManifestCommand;
 const sampleArgs = (sample: Sample) => sample.args.map((arg) => (/\.(txt|bundle)$/.test(arg) ? join(home, arg) : arg));
 const expected = (sample: Sample) => [sample.exit ?? 0].flat();
-/** Values for what a command cannot do without, so that only what is tried is wrong. */
+/** Values for what a command requires, so that only the flag under test is wrong. */
 const needed = (id: string) => {
   const { args, flags } = command(id);
   const values: Record<string, string> = { for: id === 'wait' ? 'leader' : '1m', reason: 'a test' };
@@ -45,7 +45,7 @@ const needed = (id: string) => {
   ];
 };
 
-/** Numbers that other people's parsers may round are strings, whatever they are called. */
+/** Numbers that a JSON parser may round are strings, whatever their names. */
 function wideNumbers(value: unknown, path = 'data'): string[] {
   if (Array.isArray(value)) return value.flatMap((entry, at) => wideNumbers(entry, `${path}[${at}]`));
   if (value === null || typeof value !== 'object') return [];
@@ -79,7 +79,7 @@ function problems(answer: Answer, kindOf?: string): string[] {
   return [...wrong, ...wideNumbers(document.data)];
 }
 
-/** Every answer with what is wrong about it; [] when all is well. */
+/** What is wrong with each answer; [] when nothing is. */
 const faults = (answers: readonly Answer[], judge: (answer: Answer) => string[]) =>
   answers.flatMap((answer) =>
     judge(answer).map(
@@ -120,7 +120,7 @@ describe('usage', () => {
   ];
   const tried = (name: string) => ids.filter((id) => name !== 'a word too much' || command(id).strict !== false);
   let [text, json]: [Answer[][], Answer[][]] = [[], []];
-  /** All in two processes, side by side: starting one is what costs. */
+  /** Two processes run them all, side by side, because starting a process is the expensive part. */
   beforeAll(async () => {
     const cases = (more: string[]) =>
       WRONG.map(([name, args]) => tried(name).map((id): Case => ({ argv: [...words(id), ...args(id), ...more] })));
@@ -207,7 +207,7 @@ describe('a cluster that cannot be asked', () => {
     silent.close();
   });
 
-  /** Those that ask nodes, with what they cannot do without. */
+  /** The commands that ask nodes, with the values that they require. */
   const ASKING = ids.filter((id) => !/^(config|context|completion|explain|lab|chaos)/.test(id) && id !== 'run');
   const argsOf = (id: string) => [
     ...needed(id),
@@ -438,7 +438,7 @@ describe('a lab', () => {
     ).toEqual([]);
   }, 300_000);
 
-  /** A process of its own: what its streams do to it. */
+  /** Runs in a process of its own, because the test closes or breaks its streams. */
   function shell(
     script: string,
     args: readonly string[],
@@ -463,7 +463,10 @@ describe('a lab', () => {
       });
     });
   }
-  /** A look as it is, anything else with a flag too much: it must get as far as its streams and no further. */
+  /**
+   * A command that only reads runs as it is. Any other gets an unknown flag, so that it reaches its streams and no
+   * more.
+   */
   const harmless = (id: string): [args: string[], exits: number[]] => {
     const sample = looks.find(([one]) => one === id)?.[1];
     return sample

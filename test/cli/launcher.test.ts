@@ -9,7 +9,7 @@ import { bin, newHome, root, runSeq } from '../support/spawn-seq.js';
 const home = newHome();
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
 
-/** A `seq` of our own making in a folder of its own. */
+/** A fake `seq` in a folder of its own. */
 function fakeSeq(name: string, body: string): string {
   const folder = join(newHome(), name);
   mkdirSync(folder, { recursive: true });

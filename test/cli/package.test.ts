@@ -67,13 +67,13 @@ test('package: packed and installed into an empty prefix → seq and seqctl work
   for (const program of ['seq', 'seqctl']) {
     expect(run(program, ['--version']).stdout).toContain(`seqctl/${version}`);
     expect(run(program, ['explain', 'NO_QUORUM']).stdout).toContain('NO_QUORUM');
-    // Leads through the whole cluster path: scripts are found, the driver loads, and nobody answers.
+    // Takes the whole path to a cluster: the scripts are found, the driver loads, and no node answers.
     expect(run(program, ['completion', 'ids', 'nodes', '--node', 'redis://127.0.0.1:1'])).toMatchObject({
       status: 0,
       stdout: 'n1\n',
     });
   }
-  // npm puts its own folder first on PATH: `seq 1 3` in there must still reach the other one.
+  // npm puts its own folder first on PATH. `seq 1 3` must still reach the seq of coreutils.
   const handed = spawnSync('/bin/sh', ['-c', 'seq 1 3'], {
     cwd: folder,
     encoding: 'utf8',

@@ -47,7 +47,7 @@ const pages: Page[] = readFileSync(join(root, 'docs/RUNBOOKS.md'), 'utf8')
   });
 
 const home = newHome();
-// Slow test machines must not make nodes look dead. (Only for what is run here: sequencers have their own settings.)
+// A slow test machine must not make nodes look dead. (Only for the commands here: sequencers have their own settings.)
 const env = { SEQ_NODE_TIMEOUT: '700ms' };
 const SEQUENCERS = ['seq-a', 'seq-b'];
 const UP = [
@@ -99,12 +99,12 @@ async function portsOf(): Promise<{ nodes: RedisNode[]; cluster: string; close()
 }
 let newServer: RedisServer | undefined;
 let spareServer: RedisServer | undefined;
-/** What stands in a page for an address. */
+/** The placeholder for an address in a page. */
 const addresses = new Map<string, string>();
 const located = (line: string) => [...addresses].reduce((text, [name, url]) => text.replaceAll(name, url), line);
 const STOP = SEQUENCERS.map((name) => `lab kill ${name} --signal SIGTERM`);
 
-/** A leader that died after its block had reached one node. */
+/** Makes a leader that died after its block had reached one node. */
 async function halfWritten({ rival = false } = {}): Promise<void> {
   await done(...STOP);
   const { nodes, cluster, close } = await portsOf();
@@ -128,7 +128,7 @@ async function halfWritten({ rival = false } = {}): Promise<void> {
   }
 }
 
-/** One entry of one node gets other bytes. */
+/** Writes other bytes into one entry of one node. */
 const EDIT = `local entries = redis.call('XRANGE', KEYS[1], '-', '+')
 redis.call('DEL', KEYS[1])
 for at, entry in ipairs(entries) do
@@ -162,11 +162,11 @@ async function clockOf(extra: Record<string, string>, ttlMs: number): Promise<vo
   }
 }
 
-/** From a healthy lab into the state that the page is about. */
+/** Brings a healthy lab into the state that the page is about. */
 const STATES: Record<string, () => Promise<unknown>> = {
   'No leader': () => done(...SEQUENCERS.map((name) => `lab kill ${name}`)).then(() => noLeader()),
   'No quorum': () => done('lab pause r2', 'lab pause r3'),
-  // Nothing is under way when the power goes: what would be lost otherwise is a page of PERSISTENCE.md.
+  // No write is under way when the power fails. PERSISTENCE.md says what would be lost otherwise.
   'A quorum lost its memory': () =>
     done(
       ...SEQUENCERS.map((name) => `lab pause ${name}`),
@@ -178,7 +178,7 @@ const STATES: Record<string, () => Promise<unknown>> = {
     ),
   'A divergent node': () => onNode('r3', (redis) => redis.eval(EDIT, 1, 'seq:block:stream')),
   'A pending block': () => halfWritten().then(() => noLeader()),
-  // No leader makes two blocks at one height under one epoch: somebody's hand did.
+  // No leader makes two blocks at one height under one epoch. Somebody wrote this one by hand.
   'A conflict': () => halfWritten({ rival: true }).then(() => noLeader()),
   Flapping: () =>
     done(
@@ -217,7 +217,7 @@ const STATES: Record<string, () => Promise<unknown>> = {
   },
 };
 
-/** What must have come about before a block can be run; a person would see it happen. */
+/** What must have happened before a block can be run. A person would see it happen. */
 const BEFORE: Record<string, () => Promise<unknown>> = {
   'A clock was wrong: seq wait --for healthy --timeout 1m': () => clockOf({}, 1000),
   'A quorum lost its memory: seq lab start seq-a': () =>
@@ -233,7 +233,7 @@ const noLeader = () =>
     (await data('status -c lab'))['leader'] === null ? true : undefined,
   );
 
-/** As every page finds it, and leaves it. */
+/** The state in which every page finds the lab, and leaves it. */
 async function healthy(): Promise<void> {
   const all = [...(await rows()).values()];
   const fix = all.flatMap(({ name, state }) =>
@@ -310,7 +310,7 @@ describe('runbooks', () => {
     async ({ title, blocks }) => {
       await healthy();
       await STATES[title]?.();
-      // Blocks that wait for nothing go together: each start of the program costs.
+      // Blocks that wait for nothing run together, because each start of the program takes time.
       let pending: Step[] = [];
       for (const block of blocks) {
         const before = BEFORE[`${title}: ${block[0]?.line}`];

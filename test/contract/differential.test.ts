@@ -15,7 +15,7 @@ const SEQUENCES = Number(process.env['SEQ_SEQUENCES'] ?? (process.env['SEQ_SEED'
 /** Sequences that once showed a difference stay here. */
 const KEPT_SEEDS: number[] = [];
 
-/** Two nodes that must not be told apart. */
+/** The two nodes. Nothing that can be seen may differ between them. */
 interface Pair {
   a: Subject;
   b: Subject;
@@ -158,7 +158,7 @@ describe('contract: memory against redis-server', () => {
     expect(wanted.filter((word) => !seen.has(word))).toEqual([]);
   });
 
-  // The sequences are only worth what they would find: each rule switched off on one side must show.
+  // Would the sequences find a difference? Each rule is switched off on one side, and must be found.
   const RULES: (keyof Mutant)[] = [
     'noOwnerCheck',
     'noEpochCheck',

@@ -221,7 +221,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
         [counting(named), facts(one, 0, 1, one.hash)],
         [counting(config('1.12', 'n0')), other('m1')],
       ]);
-      // An intact memory that counts no more: set aside by whoever knows better, whatever lock it bears.
+      // An intact memory that no longer counts. Whoever knows of the newer one sets it aside, whatever lock it holds.
       const again = config('2.0', 'm2');
       await play([
         [renewed(again, begin(B, 1, 'm2', 1, one.hash)), 'FENCING_ERROR {"check":"epoch","epoch":1}'],
@@ -619,7 +619,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
     await play(LED);
     const heard: string[] = [];
     const stop = port.onHint((hint) => heard.push(hint));
-    // Hearing starts some time after asking for it: ask until it is heard.
+    // The subscription starts some time after the call, so the hint is sent until it is heard.
     const deadline = Date.now() + 5_000;
     const request = { id: 'q1', kind: 'repair' as const, to: '', plan: '', by: 'ops', reason: '', epoch: 1 };
     while (!heard.includes('request') && Date.now() < deadline) {

@@ -13,7 +13,7 @@ const GENESIS = genesisHash('c1', '');
 const OWNERS = ['seq-a/00000000000000a1', 'seq-a/00000000000000a2', 'seq-b/00000000000000b1'];
 const HEIGHTS = 7;
 
-/** Two blocks at every height and a third line that forks off: enough for every height rule. */
+/** Two blocks at every height, and a third chain that forks off. That is enough for every height rule. */
 const TREE: Block[][] = (() => {
   const tree: Block[][] = [];
   for (let height = 1; height <= HEIGHTS; height += 1) {

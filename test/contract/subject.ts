@@ -10,9 +10,9 @@ import { startRedis } from '../support/redis-server.js';
 export const IDENTITY: ClusterIdentity = { cluster: 'c1.1', lane: '' };
 export const NODE_ID = 'r1';
 
-/** What may happen to a node between two calls. */
+/** Faults that a node may suffer between two calls. */
 export type Mishap =
-  /** The lock's time is up. */
+  /** The lock has expired. */
   | 'lock-expires'
   | 'hold-expires'
   | 'handover-expires'

@@ -36,7 +36,7 @@ async function denials(): Promise<string[]> {
     }
     await admin.call('ACL', 'LOG', 'RESET');
   }
-  // CONFIG is asked for, and not needed: what it would say is left out.
+  // CONFIG is asked for but not needed. Without it the answer has less to say.
   return [...found].filter((one) => one !== 'seq command config|get');
 }
 

@@ -33,7 +33,7 @@ async function seq(args: string[], env: Record<string, string> = {}) {
 }
 const live = (...args: string[]) => seq([...args, ...target(), '--node-timeout', '2s'], { SEQ_PASSWORD: SECRET });
 
-/** What time alone changes; and what `doctor` finds by the clock. */
+/** Fields that change with time alone, and findings of `doctor` that depend on the clock. */
 function timeless(value: unknown): unknown {
   if (Array.isArray(value))
     return value
@@ -158,7 +158,7 @@ describe('bundle', () => {
       ]);
       expect(now.warnings.some((one) => one.includes('this is how it was at'))).toBe(true);
     });
-    // Hashes are proven without the payloads too.
+    // A bundle without payloads still proves the hashes.
     const proven = await seq(['stream', 'verify', '--from-bundle', bare]);
     expect(timeless(proven.data)).toEqual(timeless(before.get('stream verify')!.data));
     for (const file of [bundle, bare, window]) expect(readFileSync(file, 'utf8')).not.toContain(SECRET);

@@ -150,7 +150,7 @@ describe('cases on one server', () => {
       }
       const median = (some: number[]) => some.sort((a, b) => a - b)[Math.floor(some.length / 2)]!;
       const [early, late] = [median(times.slice(10, 60)), median(times.slice(-50))];
-      // A scan of 40 MB would cost tens of ms more; noise of a busy machine does not.
+      // A scan of 40 MB would take tens of ms more. The noise of a busy machine is smaller.
       expect(late).toBeLessThan(3 * early + 5);
       await close();
     },

@@ -51,7 +51,7 @@ async function seen(which: number[], silentAtFirst: number[]): Promise<string> {
         clock: systemClock,
         expectedCluster: cluster.settings.cluster,
       });
-      // A connection that was refused is tried again after a moment.
+      // The client retries a refused connection after a moment.
       if (view.answered < which.length && performance.now() < until) continue;
       return `${view.verdict} ${view.nodes.map((n) => n.state).join(' ')}`;
     }

@@ -106,7 +106,7 @@ describe('exec: the way of a block', () => {
       const full = start({ mode: 'just fits' });
       await ready(full);
       expect((await ask(full, 1, keyed('a', 'b'))).data.length).toBe(4096);
-      // More keys than half a block holds: the rest waits for the next one.
+      // There are more keys than half a block holds, so the rest waits for the next block.
       expect(
         (
           await ask(
@@ -231,7 +231,8 @@ describe('exec: failures end the term with a reason; the child is started again'
   });
 
   test('exec: five failures in a row → stays down for the cool-down, then one more try', async () => {
-    // A child that lives for the cool-down has not failed in a row: on a busy machine a start alone takes a second.
+    // A child that lives longer than the cool-down ends the row of failures. On a busy machine a start alone takes a
+    // second.
     const producer = start({ mode: 'exit at start' }, { coolDownMs: 4000 });
     await until('five', () => failures.length === 5);
     await until(

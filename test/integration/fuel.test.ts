@@ -38,7 +38,7 @@ beforeEach(async () => {
   );
 });
 
-/** As its script writes: entry and index. */
+/** Writes as the script of fuel-core does: entry and index. */
 async function put(at: number, height: number, data: string, epoch: number | null = 1, indexed = true): Promise<void> {
   await redis[at]!.xadd(
     `${K}:block:stream`,

@@ -19,7 +19,7 @@ let runs = 0;
 beforeAll(async () => {
   lab = await PrivateCluster.start({ nodes: 3, sequencers: 1, ttlMs: 600, blockTimeMs: 100 });
   await lab.waitForLeader();
-  // The tests bring sequencers of their own.
+  // No sequencers here: each test starts its own.
   await lab.kill('seq-a', 'SIGTERM');
 });
 afterAll(async () => lab?.close());
@@ -57,7 +57,7 @@ describe('log', () => {
     });
     await eventually(async () => expect((await statusOf(url))['role']).toBe('leader'));
     const { height } = await statusOf(url);
-    // Far more lines than a pipe takes.
+    // Far more lines than a pipe can hold.
     await eventually(async () => expect((await statusOf(url))['height']).toBeGreaterThan(Number(height) + 300));
     expect(await one.stop()).toBe(0);
   });

@@ -75,7 +75,7 @@ describe('peer', () => {
       expect(plain(await take({ ...common, to: 20, after: blocks[9]!, anchor: blocks[19]!.hash }))).toEqual(
         plain(blocks.slice(10, 20)),
       );
-      // More than may be kept while proving: a second pass.
+      // More than may be kept in memory while the hashes are proven, so a second pass is needed.
       expect(plain(await take({ ...common, to: 30, anchor: blocks[29]!.hash, keepBytes: 500 }))).toEqual(plain(blocks));
       expect(await take({ ...common, to: 5, after: blocks[9]! })).toEqual([]);
       api.floor = 4;

@@ -283,7 +283,8 @@ describe('submit', () => {
     const before = process.cpuUsage();
     for (let sent = 0; sent < 20; sent += 1) expect((await post(server, batch, NDJSON)).status).toBe(200);
     const { user, system } = process.cpuUsage(before);
-    // Processor time. Ten times what a quiet machine needs: what is quadratic in the batch takes minutes.
+    // The limit is processor time: ten times what a quiet machine needs. Work quadratic in the batch would take
+    // minutes.
     expect((user + system) / 1e6).toBeLessThan(20);
   });
 });
@@ -876,7 +877,7 @@ describe('guarding', () => {
     expect(await exchange(server.port, 'GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')).toMatch(
       /^HTTP\/1.1 200 /,
     );
-    // The feed holds one place of four, the health check took one.
+    // The feed holds one of four places. The health check took another.
     await until(() => closed >= 9, 'the idle ones to go');
     api.push(Buffer.from('a'));
     expect((await busy.body!.getReader().read()).done).toBe(false);

@@ -40,7 +40,7 @@ describe('harness', () => {
         expect(first!.height).toBeLessThan(third!.height);
         await lab.waitForHeight(leader, third!.height);
 
-        // Nodes lag by the writes under way; where all of them have an entry it is the same one.
+        // A node may lag by the writes under way. Where all nodes have an entry, it is the same entry.
         const streams = await readStreams(lab);
         expect(differences(streams)).toEqual([]);
         expect(Math.min(...[...streams.values()].map((entries) => entries.length))).toBeGreaterThan(0);

@@ -71,7 +71,7 @@ interface Books {
 const books = (name: string): Books =>
   JSON.parse(readFileSync(join(dirname(lab.dataDirectory(name)), 'ledger.json'), 'utf8')) as Books;
 
-/** The chain counted here, by the plainest of rules. */
+/** The balances as this test counts them from the chain, by the simplest rules. */
 function counted(chain: readonly CommittedBlock[]): Pick<Books, 'accepted' | 'refused' | 'balances'> {
   const balances: Record<string, number> = {};
   let [accepted, refused] = [0, 0];
@@ -117,7 +117,7 @@ test(
 
     const last = (await checkAll(lab, [client], { tail: false })).at(-1)!.height;
     const names = lab.sequencers.map(({ name }) => name);
-    // Blocks go on being made: the books are compared when all of them show the same one.
+    // The leader goes on making blocks, so balances are compared when all sequencers show the same height.
     const all = await lab.waitFor(
       'every ledger to have applied the same blocks',
       120_000,

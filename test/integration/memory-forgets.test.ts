@@ -152,7 +152,7 @@ describe('memory: one node of three forgets', () => {
   it.each(MISHAPS)(
     'memory: %s → %s (%s) in status, mended by the leader, identical',
     async (_, state, admission, note, act) => {
-      // A few blocks after what was mended last: a cut file must not take the admission itself along.
+      // A few blocks after the last repair, so that a truncated file does not lose the admission, too.
       const leader = await lab.waitForLeader();
       const { height } = (await lab.status(leader)) as { height: string };
       await lab.waitForHeight(leader, Number(height) + 3);

@@ -63,7 +63,7 @@ test('case 7: made a replica and a master again between two writes → the write
   await follow(one, second);
   await one.replicaof('NO', 'ONE');
 
-  // A leader writes on and on. Within a poll it knows whose memory it writes to.
+  // A leader writes all the time. It knows within one poll whose memory it writes to.
   const agreed = await soon(3000, async () => {
     const reply = await node.call(write(blocks[written]!), LIMIT);
     if (reply.outcome === 'accepted') written += 1;
@@ -90,7 +90,7 @@ test('all three nodes are given their first replica at once → the leader goes 
   const replicas = [await redis(), await redis(), await redis()];
   await Promise.all(replicas.map((replica, i) => follow(client(replica), servers[i]!)));
   for (const key of ['second', 'third']) await until(`${key} to be sequenced`, () => a.submit(key));
-  // A reader that has just come cannot prove it; the leader notes the new name within a poll.
+  // A reader that has just started cannot prove it. The leader notes the new name within one poll.
   const after = await until('each new name to be noted', async () => {
     const views = await Promise.all(servers.map(view));
     return views.every(({ admission }) => admission === 'admitted') ? views : undefined;
@@ -101,7 +101,7 @@ test('all three nodes are given their first replica at once → the leader goes 
   }
 }, 180_000);
 
-/** A leader in peace, and an epoch that nobody can have reached, written by hand on r3. */
+/** A leader that nobody disturbs, and an epoch on r3 that no term can have reached, written by hand. */
 async function strayEpoch(epoch: string): Promise<{ a: LiveSequencer; servers: RedisServer[] }> {
   const [r1, r2, r3] = [await redis(), await redis(), await redis()];
   await initialise({ r1, r2, r3 });

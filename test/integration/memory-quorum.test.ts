@@ -210,7 +210,7 @@ describe('memory: speed', () => {
           const entries = (await readStreams(lab)).get('r1')!;
           const during = entries.filter(({ height }) => height >= before.head);
           const gaps = during.slice(1).map((entry, at) => entry.timestamp - during[at]!.timestamp);
-          // From the first block sent to the last: what the leader's own log says.
+          // Milliseconds from the first block sent to the last, by the leader's own log.
           const [begun, ours] = await lab.waitFor('the log to tell of it', 120_000, () => {
             const said = lab.log(leader, 5000).flatMap((line) => {
               const one = JSON.parse(line) as {
@@ -236,7 +236,7 @@ describe('memory: speed', () => {
               `${Math.max(...gaps)} ms of ${blockTimeMs} ms block time`,
           );
           expect(new Set(during.map(({ epoch }) => epoch)).size, 'one term').toBe(1);
-          // What takes the leader for as long as a lease is felt by everybody; the usual gap is in the line above.
+          // Whatever stops the leader for the length of a lease stops every client. The line above has the usual gap.
           expect(Math.max(...gaps)).toBeLessThan(60_000);
           await untilIdentical(lab);
         },

@@ -20,7 +20,7 @@ async function ask<T>(lab: Lab, args: string[]): Promise<{ code: number | null; 
   return { code: ran.code, document };
 }
 
-/** The same stream, with other bytes in one entry: nothing that the server or its record could notice. */
+/** The same stream, with other bytes in one entry. Neither the server nor its record can notice it. */
 const SPOIL = `
   local entries = redis.call('XRANGE', KEYS[1], '-', '+')
   redis.call('DEL', KEYS[1])

@@ -149,7 +149,7 @@ describe('matrix', () => {
   test('verify: content changed by hand, an entry deleted → each with its witness, exit 1', async () => {
     await raw(1, async (redis) => {
       const entries = await redis.xrange('seq:block:stream', '-', '+');
-      // The stream anew: Redis 8 gives no id a second time that was deleted.
+      // Makes the stream again, because Redis 8 accepts no id that was deleted.
       await redis.del('seq:block:stream');
       for (const [id, fields] of entries)
         await redis.xadd(

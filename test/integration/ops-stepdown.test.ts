@@ -106,10 +106,11 @@ describe('stepdown', () => {
         );
         expect([code, error, data]).toMatchObject([0, null, { from, to, blockTimeMs: 150, dryRun: false }]);
         expect(Number(data['epochTo'])).toBeGreaterThan(Number(data['epochFrom']));
-        // That nobody waited for the lease is seen in how the term ended (history, below); how long it took, in the bench.
+        // The end of the term (history, below) shows that nobody waited for the lease. The bench measures how long it
+        // took.
         expect(data['gapMs']).toBeGreaterThanOrEqual(0);
         expect(await lab.waitForLeader()).toBe(to);
-        // Seen on the nodes a moment before its own store has it.
+        // The nodes show the block a moment before its own store has it.
         await lab.waitForHeight(to, Number(data['height']));
       }
     },

@@ -123,7 +123,7 @@ describe('recover', () => {
       await withLab({ ...POWER, sequencers: 1 }, async (lab) => {
         const leader = await lab.waitForLeader();
         await lab.waitForHeight(leader, 10);
-        // Beyond its lease, so that nobody mends anything by itself.
+        // Longer than its lease, so that no sequencer repairs anything by itself.
         const from = performance.now();
         await lab.pause(leader);
         await powerCut(lab, (name) => cutAof(lab, name, 4000));
@@ -174,7 +174,7 @@ describe('recover', () => {
             });
           },
         });
-        // As if it had been killed right after its first mark, whatever became of that run.
+        // The state that a kill right after its first mark leaves, however that run ended.
         const view = await probe(lab, 'r1', cluster.replace(/\.1$/, '.2'));
         if (view.cluster === cluster) {
           const node = new RedisNode({

@@ -35,7 +35,7 @@ async function seq(lab: Lab, ...args: string[]): Promise<Answer> {
 }
 const steps = ({ data }: Answer): string[] => data.steps.map((step) => `${step.node} ${step.kind} ${step.class}`);
 
-/** Changes the bytes of one entry in the middle, in one step, as only a hand at the server can. */
+/** Changes the bytes of one entry in the middle, in one step. Only a person at the server can do that. */
 async function spoil(redis: Redis, height: number): Promise<void> {
   await redis.eval(
     `
@@ -100,7 +100,8 @@ describe('repair while a leader works', () => {
             seq(lab, 'repair', 'apply', '--confirm', plan.data.digest, '--reason', `operator ${which}`),
           ),
         );
-        // One wins. The other is told: under way, overtaken, or (being later) that its plan is another one or done.
+        // One wins. The other is told that a repair is under way, that it was overtaken, or that its plan is stale or
+        // done.
         expect(
           both.filter((one) => one.code === 0).length,
           JSON.stringify(both.map((one) => one.error)),
@@ -128,8 +129,8 @@ describe('repair while a leader works', () => {
         const plan = await seq(lab, 'repair', 'plan');
         expect(plan.data.by).toBe('leader');
         const choice = await seq(lab, 'repair', 'plan', '--choose-block', rival);
-        // The leader's store holds what was committed there: whoever chooses the other one is told so, before anything
-        // is asked of anybody.
+        // The leader's store holds what was committed there. Whoever chooses the other block is told so, before any
+        // request is made.
         expect([choice.code, choice.error?.code, choice.error?.changed], JSON.stringify([plan, choice])).toEqual(
           plan.data.undecidable.length > 0 ? [81, 'CHOICE_REFUSED', 'nothing'] : [66, 'CHOICE_NOT_FOUND', 'nothing'],
         );

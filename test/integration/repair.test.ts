@@ -75,7 +75,7 @@ async function seq(args: string[], options: RunOptions = {}): Promise<Answer> {
   return { ...document, code: ran.code, stderr: ran.stderr };
 }
 
-/** A command as a message says it. */
+/** Runs a command line as a message shows it. */
 async function typed(line: string): Promise<Answer> {
   const ran = await runSeq(home, line.split(' ').slice(1), { limitMs: 120_000 });
   return { ...(JSON.parse(ran.stdout) as Answer), code: ran.code, stderr: ran.stderr };
@@ -130,7 +130,7 @@ const orphansOf = (at: number): Promise<string[]> =>
   raw(at, async (redis) =>
     (await redis.xrange('seq:block:orphans', '-', '+')).map(([, fields]) => fields[fields.indexOf('hash') + 1]!),
   );
-/** Plan → apply with its digest → verify; what the plan said. */
+/** Plan → apply with its digest → verify. Returns the plan. */
 async function repaired(...args: string[]): Promise<Plan> {
   const plan = await seq(['repair', 'plan', ...args]);
   expect([plan.code, plan.error]).toEqual([0, null]);
@@ -285,14 +285,14 @@ describe('repair while nobody leads', () => {
       await identical(4, y.hash);
       expect(await orphansOf(1)).toEqual([x.hash]);
 
-      // The only node that keeps the loser hangs: that is not "nothing to undo".
+      // The only node that keeps the other block hangs. That does not mean "nothing to undo".
       servers[0]!.pause();
       expect(await seq(['repair', 'undo', '--dry-run'])).toMatchObject({
         code: 81,
         error: { code: 'UNDO_REFUSED', changed: 'nothing', message: expect.stringContaining('r1') as string },
       });
       servers[0]!.unpause();
-      // Undone while nothing stands on it: the other one is there again, and the chosen one in the orphans.
+      // Undone while no block follows it: the other block is back, and the chosen one is among the orphans.
       const undo = await seq(['repair', 'undo', '--dry-run']);
       expect([undo.code, undo.data.result]).toEqual([0, 'planned']);
       expect(await seq(['repair', 'undo', '--confirm', undo.data.digest])).toMatchObject({

@@ -32,7 +32,7 @@ afterEach(async ({ task }) => {
         .slice(-25)
         .join('\n')}\n`,
     );
-  // What failed must not fail the tests behind it.
+  // A test that failed must not fail the tests after it.
   for (const { name } of lab.sequencers) {
     if (lab.state(name) === 'paused') lab.unpause(name);
     for (const proxy of lab.proxiesOf(name)) {
@@ -118,7 +118,7 @@ test(
     expect(since(leader, at).filter(({ event }) => event === 'leadership-ended')).toMatchObject([
       { epoch, code: expect.stringMatching(/LEASE_EXPIRED|FENCED/) as string },
     ]);
-    // Epochs only rise along the chain: nothing of the old term comes after the successor's first block.
+    // Epochs never fall along the chain: no block of the old term comes after the successor's first block.
     const epochs = chain.map((block) => block.epoch).filter((one) => one > 0);
     expect(epochs).toEqual([...epochs].sort((a, b) => a - b));
   },
@@ -130,7 +130,7 @@ test(
   async () => {
     const client = traffic('clock');
     await client.more(3);
-    // All that a server makes of its clock is when a key with an expiry goes.
+    // A server uses its clock only to decide when a key expires.
     const jump = async (ms: number) =>
       Promise.all(['r1', 'r2'].map((name) => meddle(lab, name, (redis) => redis.pexpire('seq:leader:lock', ms))));
     for (let round = 0; round < 3; round++) {
@@ -163,7 +163,7 @@ test(
     await client.more(3);
     const leader = await lab.waitForLeader();
     const next = other(leader);
-    // What follows is on r1 and r2 alone, and the successor has not seen it.
+    // The next blocks are on r1 and r2 alone, and the successor has not seen them.
     for (const { name } of lab.sequencers) {
       lab.proxy(name, 'r3').blackHole();
       lab.proxy(name, 'r3').onConnect('silent');
@@ -173,7 +173,7 @@ test(
       Promise.all(
         names.map((name) => meddle(lab, name, async (redis) => Number(await redis.hget('seq:node:admission', 'head')))),
       );
-    // More than what lies in the sockets of the one that is paused.
+    // More than the socket buffers of the paused process hold.
     const [behind] = (await heads('r3')) as [number];
     await lab.waitFor(
       'blocks on two nodes alone',
@@ -266,7 +266,7 @@ test(
       await client.more(3);
       const leader = await lab.waitForLeader();
       for (const proxy of lab.proxiesOf(leader)) proxy.dropReplies();
-      // Long enough for a write to arrive and be given up on, short enough for the lease to go on.
+      // Long enough for a write to arrive and to time out, short enough for the lease to be renewed.
       await new Promise((resolve) => setTimeout(resolve, 180));
       for (const proxy of lab.proxiesOf(leader)) {
         proxy.cut();

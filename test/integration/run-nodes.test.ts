@@ -114,8 +114,7 @@ test(
     const client = traffic('quorum');
     await client.more(3);
     for (const name of ['r3', 'r4', 'r5']) await lab.pause(name);
-    // Writes under way when the nodes hung may still come out; then a quorum of those that answer would be two, and it
-    // is no quorum.
+    // Writes under way when the nodes hung may still be committed. After that two nodes answer, which is no quorum.
     await lab.waitFor('nobody to lead', 120_000, async () => ((await lab.leader()) === null ? true : undefined));
     const heights = async () =>
       Promise.all(lab.sequencers.map(async ({ name }) => Number((await lab.status(name))?.['height'])));

@@ -70,7 +70,7 @@ function run(args: string[], options: Parameters<typeof runSeq>[2] = {}): Promis
   ];
   return runSeq(home, ['run', ...own, ...args], { limitMs: 120_000, ...options });
 }
-/** Exit code, code on stderr, and the same as the last line of the log where the log had begun. */
+/** Exit code, and code on stderr. It is also in the last line of the log, if the log had begun. */
 function expectRefused(ran: Ran, exit: number, code: string, says: RegExp): void {
   expect(ran, `${ran.stdout}\n${ran.stderr}`).toMatchObject({ code: exit });
   expect(ran.stderr).toMatch(new RegExp(`^${code}: `, 'm'));

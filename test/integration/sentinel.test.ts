@@ -67,7 +67,7 @@ async function startSentinel(master: number): Promise<number> {
   return port;
 }
 
-/** Something that listens where a sentinel was: says nothing at all, or still names what was the master before. */
+/** Listens where a sentinel was. It says nothing, or still names the former master. */
 async function falseSentinel(names?: number): Promise<number> {
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
@@ -295,7 +295,7 @@ it(
     expect(await probe()).toMatchObject({ outcome: 'unknown' });
     expect(await probe({ ca: pem(ca) })).toMatchObject({ outcome: 'unknown' });
 
-    // As an operator names it: the whole way from the command line.
+    // The whole way from the command line, with the address that an operator types.
     const flags = ['--node', `r3=sentinel://127.0.0.1:${port}/main`, '--node-timeout', '5s'];
     const env = { SEQ_TLS_CA: ca, SEQ_TLS_CERT: cert, SEQ_TLS_KEY: key };
     expect((await runSeq(home, ['cluster', 'init', ...flags], { env })).code).toBe(0);
@@ -344,7 +344,7 @@ it(
       });
     await head(replica.port, 5);
 
-    // Only the replica's link is denied; everybody else goes on with the master.
+    // Only the replica's link is cut. Everybody else keeps the connection to the master.
     await withRedis(master.port, async (redis) => {
       await redis.call('ACL', 'SETUSER', 'default', '-psync', '-sync');
       await redis.call('CLIENT', 'KILL', 'TYPE', 'replica');

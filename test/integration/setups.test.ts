@@ -36,7 +36,7 @@ const presence = {
 } as const;
 const request = { id: 'q', kind: 'stepdown', to: '', plan: '', by: 'me', reason: '', epoch: 2 } as const;
 
-/** One whole life of a node: every script accepted once. */
+/** The whole life of a node: every script is accepted once. */
 const LIFE: NodeCall[] = [
   { script: 'bootstrap_prepare', nonce: 'n0' },
   { script: 'bootstrap_commit', nonce: 'n0' },

@@ -106,7 +106,7 @@ describe('status: real servers', () => {
           .split('\n')
           .map((line) => JSON.parse(line).data.verdict),
       ).toEqual(['OK', 'OK']);
-      // One that was killed as leader has said so last, and leads no more.
+      // A killed leader has announced that it leads, but it no longer does.
       await nodes[0]!.call(
         {
           script: 'announce',

@@ -209,7 +209,7 @@ describe.each([
       for (const limit of limits)
         expect([at + 1, limit, chain.retainedFloor(limit)]).toEqual([at + 1, limit, exact(at + 1, limit)]);
     }
-    // First asked when the chain is long already.
+    // Asked for the first time when the chain is already long.
     for (const limit of [
       { blocks: 5, bytes: 130 },
       { blocks: 9, bytes: 130 },
@@ -308,7 +308,7 @@ describe('store: on disk', () => {
     expect(await refused(store())).toMatchObject({ code: 'STORE_LOCKED', exit: 78 });
     expect(readFileSync(join(dir, 'writer.lock'), 'utf8')).toBe(held);
     expect(readdirSync(dir).filter((name) => name.startsWith('writer.lock.'))).toEqual([]);
-    // A signal, not an end in order. Where only a pid names the holder, nobody elsewhere can know that it is gone.
+    // A signal, not an orderly end. Where only a pid names the holder, no other namespace can know that it is gone.
     first.child.kill('SIGKILL');
     await first.ended;
     const again = await store().catch((error: SeqError) => error);
@@ -353,7 +353,7 @@ describe('store: on disk', () => {
           ['read', readHead],
           ['written', async (at: string) => (await store({ dir: at })).head().height],
         ] as const) {
-          // A folder of its own each: a file that is mapped must not be replaced.
+          // Each has its own folder, because a mapped file must not be replaced.
           const at = join(base, `${how}-${pages}`);
           mkdirSync(at);
           writeFileSync(join(at, 'chain.mdb'), good.subarray(0, Math.max(2, good.length / 4096 - pages) * 4096));
@@ -510,6 +510,6 @@ test('store: 20,000 keyed items of 200 bytes in one block → appended and synce
   const block = maker.block(data);
   const start = performance.now();
   await chain.append(block);
-  // What is quadratic in the items takes many minutes. How long it takes is measured by the bench.
+  // Work that is quadratic in the items would take many minutes. The bench measures how long it really takes.
   expect(performance.now() - start).toBeLessThan(60_000);
 });

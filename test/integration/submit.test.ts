@@ -196,7 +196,7 @@ describe('submitting', () => {
       a.intercept = (items) => {
         if (a.calls.length < 2) return undefined;
         a.commit(items.slice(0, 500));
-        // The successor adopts the chain and its keys; the client never hears of those 500.
+        // The successor adopts the chain and its keys. The client never gets an answer for those 500 items.
         b.blocks.push(...a.blocks);
         b.items.push(...a.items);
         for (const [key, receipt] of a.keys) b.keys.set(key, receipt);

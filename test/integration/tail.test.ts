@@ -252,7 +252,7 @@ describe('tail: below the floor', () => {
     expect(await heights({ nodes, from: 1, archives: archives({ peers: [server.url] }) })).toEqual(upTo(13));
     expect(await heights({ nodes, from: 4, archives: archives({ peers: [server.url] }) })).toEqual(upTo(13, 4));
     expect(await heights({ nodes, from: 2, archives: archives({ store: dir }) })).toEqual(upTo(13, 2));
-    // Without either: the feeds that sequencers announce on the nodes.
+    // Without either flag: the feeds that sequencers announce on the nodes.
     await nodes[1]!.call(
       {
         script: 'announce',

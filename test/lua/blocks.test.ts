@@ -99,7 +99,7 @@ describe('write_block', () => {
       '2-1',
       '3-4',
     ]);
-    // A copy stamped with an older epoch is the same block all the same, and changes no stamp.
+    // A copy with an older epoch is still the same block, and changes no epoch.
     await must(node, write(at(3), { epoch: 4, entryEpoch: 2, mode: 'repair' }));
     expect((await must(node, { script: 'inspect' })).value).toMatchObject({ headEpoch: 4 });
   });
@@ -148,7 +148,7 @@ describe('write_block', () => {
         'at',
       ]),
     );
-    // Repeats: accepted, no second orphan; and the chain goes on upon the new head.
+    // Repeats are accepted and make no second orphan. The chain continues on the new head.
     await must(node, call);
     expect(await redis.xlen('seq:block:orphans')).toBe(1);
     await must(node, write(chain(1, rival(3))[0] as Block, { epoch: 2 }));
@@ -190,7 +190,7 @@ describe('write_block', () => {
     await refusedUnchanged(node, redis, write(at(6), { trim: { to: 5, hash: at(5).hash } }), 'BAD_ARGUMENT', {
       why: 'trim',
     });
-    // A floor that is there already is no reason to do anything.
+    // If the floor is already there, nothing is done.
     await must(node, write(at(6), { trim: { to: 2, hash: at(2).hash } }));
     expect((await must(node, { script: 'inspect' })).value).toMatchObject({ floor: 3, head: 6 });
   });

@@ -9,7 +9,7 @@ import { freePort } from '../../src/lab/free-port.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { A, chain, IDENTITY, lead, LIMIT, must, nodeOf, openNode, picture, plainClient, write } from './fixture.js';
 
-/** Only what stands still is later than its limit by this much. */
+/** Only a call that hangs is later than its limit by this much. */
 const SLACK_MS = 60_000;
 const closers: (() => Promise<unknown> | void)[] = [];
 afterEach(async () => {

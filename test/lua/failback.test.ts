@@ -48,7 +48,7 @@ async function caughtUp(replica: Redis, { redis }: Server): Promise<void> {
 async function view(node: RedisNode): Promise<NodeView> {
   return (await must(node, { script: 'inspect' })).value;
 }
-/** As a sequencer polls. The second answer makes the node watch. */
+/** Polls as a sequencer does. The second answer makes the node watch. */
 async function poll(node: RedisNode): Promise<NodeView> {
   await view(node);
   await view(node);

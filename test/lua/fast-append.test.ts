@@ -300,7 +300,7 @@ const ROWS: Row[] = [
 
 const WATCH = '$5\r\nwatch\r\n';
 
-/** In front of the server; what comes with a WATCH and behind it waits for `moment`, once it is set. */
+/** A proxy before the server. Once `moment` is set, a WATCH and everything after it wait for it. */
 async function gateway(): Promise<{
   url: string;
   before: (moment: () => Promise<unknown>) => void;

@@ -109,7 +109,7 @@ export async function picture(client: Redis): Promise<Record<string, string>> {
   return result;
 }
 
-/** The fields of a hash may change places without having been changed. */
+/** The fields of a hash may change their order without any change of value. */
 async function contents(client: Redis, key: string): Promise<string> {
   if ((await client.type(key)) === 'hash') return JSON.stringify(Object.entries(await client.hgetall(key)).sort());
   return (await client.dumpBuffer(key))?.toString('base64') ?? '';

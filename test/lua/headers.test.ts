@@ -86,7 +86,7 @@ describe.each(names)('lua: %s', (name) => {
       expect(firstWrite).toBeGreaterThan(0);
       expect(firstWrite).toBeLessThan(firstMust);
       expect(code.slice(firstMust)).not.toContain("'refused'");
-      // A plain call that fails here would look as if nothing had been executed.
+      // A plain call that fails here would look like a refusal in which nothing was executed.
       expect(code.slice(firstWrite)).not.toContain('redis.call(');
     }
   });

@@ -20,6 +20,6 @@ describe.each(FILES)('without own-resp and fast-append: %s', async (file) => {
     end = withoutShortcuts();
   });
   afterAll(() => end());
-  // The query makes it another module than the file that runs by itself.
+  // The query makes this a second module, apart from the file that runs by itself.
   await import(`./${file}.test.ts?plain-way`);
 });

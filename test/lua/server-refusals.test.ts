@@ -165,7 +165,7 @@ test(
     await refusedUnchanged(await as('nokeys', 'resetkeys', '~other:*'), redis, write(at(3)), 'NOPERM');
     const half = await (await as('noadd', '-xadd')).call(write(at(3)), LIMIT);
     expect(half).toMatchObject({ outcome: 'unknown', step: 'reply', alarm: true });
-    // Publishing is the last thing and only a hint.
+    // Publishing comes last and is only a hint.
     await must(await as('nopublish', '-publish'), { script: 'release_lock', owner: A });
   },
 );

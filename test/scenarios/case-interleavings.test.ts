@@ -78,8 +78,8 @@ describe('states that others were left in', () => {
   // Every way in which two terms can have left one height on three nodes; a block with q copies of one epoch is
   // committed.
   const cells = ['-', 'X5', 'Y6'];
-  // Two of X5 beside a Y6 cannot be: the claim of epoch 6 would have seen X (cases 4 and 10 are how it came about
-  // elsewhere).
+  // Two copies of X5 beside a Y6 are impossible: the claim of epoch 6 would have seen X. Other systems got there (cases
+  // 4 and 10).
   const ways = cells
     .flatMap((a) => cells.flatMap((b) => cells.map((c) => [a, b, c] as const)))
     .filter(
@@ -284,7 +284,7 @@ describe('terms', () => {
     await cluster.clock.advance(1500); // it may wait for whoever takes over
     await stopping;
     const { height } = a.store.head();
-    // Slow to import: every block takes a while to reach the disk.
+    // A slow store: every block takes a while to reach the disk.
     const store = new MemoryStore({ cluster: CLUSTER, lane: '', clock: cluster.clock, syncMs: 200 });
     const b = watched(cluster, 'seq-b', store);
     await cluster.until(() => b.store.head().height > height + 3, 10_000, 'the newcomer');

@@ -144,7 +144,7 @@ describe('a cluster under virtual time', () => {
     async () => {
       const { cluster, old, other, asked } = await ledWithSpy();
       const { height } = old.store.head();
-      // The next block gets to r1 alone.
+      // The next block reaches r1 alone.
       old.nodes[1]!.setCut(true);
       old.nodes[2]!.setCut(true);
       await cluster.until(

@@ -4,12 +4,15 @@ import { describe, expect, it } from 'vitest';
 import { VirtualCluster } from '../support/virtual-cluster.js';
 
 interface Row {
-  /** Bytes of a block, of those that are there and of those that come; how many are there; how many the nodes keep. */
+  /** Bytes of each present block and of each new one; how many blocks are present; how many the nodes keep. */
   there: number;
   old: number;
   bytes: number;
   window: number;
-  /** ms of a call to any node; to the node that is filled besides, there for a block as well, and bytes a ms. */
+  /**
+   * Milliseconds of a call to any node. The node that is filled takes more per call and per block, and so many bytes
+   * per ms.
+   */
   callMs: number;
   farMs: number;
   blockMs: number;

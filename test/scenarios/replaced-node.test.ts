@@ -74,7 +74,7 @@ describe('replaced node', () => {
       );
       await cluster.clock.advance(2000);
       expect(old.state.record, 'nobody has begun with the old server').toBeNull();
-      // Each with a quorum of its own, if r3 were two servers.
+      // Each would have a quorum of its own, if r3 were two servers.
       cut(b, [1], true);
       cut(a, [1, 2], false);
       await cluster.clock.advance(4000);

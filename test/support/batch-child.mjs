@@ -8,7 +8,10 @@ const root = new URL('../../', import.meta.url).pathname;
 process.setMaxListeners(0);
 const first = { ...process.env };
 const answers = [];
-/** What earlier answers printed behind these flags, first: stands in later ones for the word in capitals. */
+/**
+ * The first value that an earlier answer printed after each of these flags. It replaces the word in capitals in later
+ * ones.
+ */
 const printed = { DIGEST: /--confirm ([0-9a-f]{8,})/, HASH: /--choose-block ([0-9a-f]{8,})/ };
 const known = {};
 for (const { argv: written, env } of JSON.parse(readFileSync(casesFile, 'utf8'))) {

@@ -23,7 +23,7 @@ interface Answer {
 const CLUSTER = 'c0ffee00c0ffee00.1';
 const home = newHome();
 
-/** What a row works with: the nodes, the command that is broken off, and the same commands left alone. */
+/** What a row works with: the nodes, the command that is interrupted, and the same commands undisturbed. */
 class Breaking {
   constructor(
     private readonly row: { at: ScriptName; nth?: number },
@@ -31,7 +31,10 @@ class Breaking {
     readonly nodes: readonly { id: string; port: number }[],
   ) {}
 
-  /** Runs it until the moment of the row and ends it there. What an interrupted one says may never be "nothing". */
+  /**
+   * Runs the command until the moment of the row and ends it there. If interrupted, it must never say that nothing
+   * changed.
+   */
   async breakOff(args: readonly string[], dryRun: readonly string[] | null = null): Promise<void> {
     const struck = await strike(home, args, this.nodes, this.row.at, this.signal, this.row.nth ?? 1, dryRun);
     expect(struck.at, `${args.join(' ')} ended by itself: ${struck.stdout} ${struck.stderr}`).not.toBe('');
@@ -66,7 +69,7 @@ class Breaking {
     }
   }
 
-  /** Nobody's lock is left on a node: what a killed command held ends by itself. */
+  /** No lock is left on a node: the lock of a killed command expires by itself. */
   async locksEnd(limitMs = 120_000): Promise<void> {
     const until = performance.now() + limitMs;
     for (;;) {
@@ -323,7 +326,7 @@ const revoke: Scene = (row, signal) =>
     );
     await lab.pause(leader);
     await b.breakOff(['stepdown', '--revoke', '--yes']);
-    // Whether it is run again before the lease ends by itself or after: the other one leads.
+    // Whether it runs again before or after the lease expires, the other sequencer leads.
     const done = await b.seq(['stepdown', '--revoke', '--yes']);
     expect([0, 76], JSON.stringify(done)).toContain(done.code);
     expect(await lab.waitForLeader(20_000, [leader])).toBe(to);
@@ -386,7 +389,7 @@ const resize =
       }
     });
 
-/** An entry is changed by hand under the eyes of a leader that never reads it again. */
+/** An entry is changed by hand while a leader works that never reads it again. */
 const repairByLeader: Scene = (row, signal) =>
   onLab(row, signal, 1, async (b, lab, leader) => {
     await b.raw(1, (redis) =>

@@ -1,5 +1,5 @@
-// A leader reduced to its hands: promotes, claims and writes blocks on the nodes it is told, through the real port.
-// For tests of readers.
+// The writes of a leader without its decisions: promotes, claims and writes blocks on the given nodes, through the real
+// port. For tests of readers.
 import type { CommittedBlock, Item, NodePort } from '../../src/core/ports.js';
 import type { ReplyTo, NodeCall } from '../../src/core/protocol/types.js';
 import { ChainMaker } from './blocks.js';

@@ -38,14 +38,14 @@ const { commands: byId } = JSON.parse(readFileSync(join(root, 'oclif.manifest.js
   commands: Record<string, ManifestCommand>;
 };
 
-/** Every command there is. */
+/** Every command. */
 export const commands: ManifestCommand[] = Object.values(byId);
 
-/** Stands for what is put in at run time. */
+/** Stands for a value that is inserted at run time. */
 export const HOLE = '‹›';
 const OPEN = /‹›|^[[<(]?[A-Z][A-Z0-9_=,…]*[\])>]?$|…/;
 
-/** Words as a shell makes them, quotes taken off. */
+/** Splits into words as a shell does, and removes the quotes. */
 export function shellWords(line: string): string[] {
   return [...line.replace(/(?<=\w)‹›(?=\s|$)/g, ` ${HOLE}`).matchAll(/(?:"[^"]*"|'[^']*'|[^\s"'])+/g)].map(([word]) =>
     word.replace(/"([^"]*)"|'([^']*)'/g, '$1$2'),

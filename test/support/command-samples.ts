@@ -2,9 +2,9 @@
 // test (test/cli) draws formats, streams and limits from it; a unit test sees to it that no command is missing here.
 export interface Sample {
   args: string[];
-  /** Default 0. Several where the state of a living cluster, or of a busy machine, decides. */
+  /** Default 0. Several codes, if the state of a running cluster or of a busy machine decides. */
   exit?: number | number[];
-  /** Changes nothing, however often it is run: tried in every format and through every kind of pipe. */
+  /** Changes nothing, however often it runs. So it is tried in every format and through every kind of pipe. */
   probe?: boolean;
   /**
    * Not run in the common test, which has not the state or the time for it: the test that holds its answer against

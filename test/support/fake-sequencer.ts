@@ -22,7 +22,7 @@ export class FakeSequencer implements SequencerApi {
   readonly keys = new Map<string, Receipt & { digest: string }>();
   floor = 0;
   state: Partial<SequencerStatus> = {};
-  /** Decides instead of committing when it returns something. */
+  /** If it returns an outcome, that is the answer, and nothing is committed. */
   intercept: (items: Item[]) => SubmitOutcome[] | Promise<SubmitOutcome[]> | undefined = () => undefined;
   head: () => ReturnType<SequencerApi['confirmHead']> = async () => ({
     confirmed: true,
@@ -99,12 +99,12 @@ export class FakeSequencer implements SequencerApi {
     return outcomes;
   }
 
-  /** How many wait to hear who leads. */
+  /** How many callers wait to hear who leads. */
   get successorWaiters(): number {
     return this.#successors.size;
   }
 
-  /** From now on it says this of itself, and tells those who wait for it. */
+  /** Sets its status, and tells those who wait for it. */
   become(state: Partial<SequencerStatus>): void {
     this.state = state;
     for (const listener of [...this.#successors]) listener(this.status());
@@ -152,7 +152,7 @@ export class FakeSequencer implements SequencerApi {
   }
 }
 
-/** Resolves when `holds` does; fails with what it was waiting for. */
+/** Resolves when `holds` is true. Fails with the name of what it waited for. */
 export async function until(holds: () => boolean | Promise<boolean>, what: string, limitMs = 120_000): Promise<void> {
   const end = Date.now() + limitMs;
   while (!(await holds())) {

@@ -95,7 +95,7 @@ export interface LiveSequencer {
   get<T>(path: string): Promise<T | undefined>;
   leads(): Promise<true | undefined>;
   block(height: number): Promise<LiveBlock | undefined>;
-  /** The place of the item in the chain. undefined: it was not taken. */
+  /** The position of the item in the chain. undefined: it was not accepted. */
   submit(key: string): Promise<{ height: number } | undefined>;
 }
 
@@ -168,7 +168,7 @@ export function client(server: RedisServer): Redis {
   return open;
 }
 
-/** What the server itself says, asked without any cluster in mind. */
+/** What the server itself says, whatever cluster it belongs to. */
 export async function view({ url }: { url: string }): Promise<NodeView> {
   const node = new RedisNode({ id: 'any', guessed: true, url, identity: { cluster: '', lane: '' } });
   try {

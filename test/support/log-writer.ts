@@ -12,7 +12,7 @@ if (mode === 'many') {
   await log.close({ code: 'SIGTERM', reason: 'asked' });
   process.exit(0);
 } else if (mode === 'stuck') {
-  // Nobody reads. It says on stderr that it got through, then that it would end, and waits for a reader.
+  // Nobody reads its output. It says on stderr that it wrote everything, then that it ends, and waits for a reader.
   for (let at = 0; at < 20_000; at += 1) log.line('info', `line ${at} ${'x'.repeat(200)}`);
   process.stderr.write(`through ${log.lost}\n`);
   process.stdin

@@ -22,7 +22,7 @@ export class ManualClock implements Clock {
     return () => void (this.timers = this.timers.filter((one) => one !== timer));
   }
 
-  /** Moves on by `ms`, running what falls due; between timers everything that can go on without time goes on. */
+  /** Moves on by `ms` and runs each timer that is due. Between timers, everything that needs no time runs. */
   async advance(ms: number): Promise<void> {
     const end = this.time + ms;
     await settle();
@@ -38,7 +38,7 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Lets promises (not timers, not I/O) run dry. */
+/** Runs all pending promises (no timers, no I/O). */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await Promise.resolve();
 }

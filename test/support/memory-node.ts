@@ -39,7 +39,7 @@ export class MemoryServer {
     return reply;
   }
 
-  /** How long a key lives by this server's own clock, as PTTL says. */
+  /** How long a key lives by this server's own clock, as PTTL shows. */
   remainingMs(expiresAtMs: number | null): number {
     return expiresAtMs === null ? Infinity : expiresAtMs - this.nowMs();
   }

@@ -201,7 +201,7 @@ function wrongCluster(s: MemoryNodeState, identity: MemoryIdentity, nodeId: stri
   return null;
 }
 
-/** What the node thinks of its own memory, the record's identity aside. */
+/** What the node knows of its own memory, apart from the record's identity. */
 function memoryOf(s: MemoryNodeState): Exclude<AdmissionState, 'foreign'> {
   const record = s.record;
   if (record === null) return hasFormerKeys(s) ? 'wiped' : 'pristine';
@@ -213,7 +213,7 @@ function memoryOf(s: MemoryNodeState): Exclude<AdmissionState, 'foreign'> {
 function streamAgrees(s: MemoryNodeState, record: MemoryRecord): boolean {
   if (s.entries.length !== record.head - record.floor) return false;
   if (s.entries.length === 0) return true;
-  // What real Redis can tell without reading a payload: nothing lies above the head.
+  // What real Redis can tell without reading a payload: no entry is above the head.
   const last = s.entries[s.entries.length - 1] as MemoryEntry;
   return last.height < record.head || (last.height === record.head && last.epoch <= record.headEpoch);
 }
@@ -426,7 +426,7 @@ function writeBlock(
   }
   promise(s, record, call.owner, call.epoch);
   if (!mutant.noOwnerCheck || s.lock?.owner === call.owner) lockUntil(s, call.owner, call.ttlMs, now);
-  // A request meant for another term is not for this one to see.
+  // A request for another term is not shown to this one.
   const request = s.request?.request;
   return accepted(
     s,
@@ -541,7 +541,7 @@ function beginAdmission(
   // What is left of the old life may still know a higher epoch than this leader has: it must not fall (I3).
   // One that no leap (2^32) can have reached was written by hand: it is lost like the rest of this memory.
   if (outranks(s, call.epoch)) return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
-  // What an unfinished admission filled in is committed elsewhere: no evidence of anything.
+  // Blocks that an unfinished admission filled in are committed elsewhere. They are no evidence.
   const keeps =
     record !== null &&
     record.pending !== '' &&
@@ -630,7 +630,7 @@ function retireNode(s: MemoryNodeState, call: Call<'retire_node'>): Reply<'retir
   return accepted(s, {});
 }
 
-/** A number that no term can have reached is none. */
+/** A number that no term can have reached does not count as an epoch. */
 function epochOf(s: MemoryNodeState): Epoch {
   return s.epoch !== null && s.epoch <= MAX_NUMBER ? s.epoch : 0;
 }
@@ -753,7 +753,7 @@ function audit(s: MemoryNodeState, call: Call<'audit'>): Reply<'audit'> {
 
 function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, now: number): NodeView {
   const record = s.record;
-  // What the asker does not know is not judged.
+  // What the caller does not know is not judged.
   const foreign =
     wrongCluster(
       s,

@@ -27,7 +27,7 @@ export class MemoryStore implements ChainStore {
   private synced = 0;
   private syncing = false;
   private waiting: { height: Height; done: () => void }[] = [];
-  /** A sync begun in an earlier life has no say in this one. */
+  /** A sync that began before the crash has no effect after it. */
   private life = 0;
   private floors = this.freshFloors();
   private readonly genesis: string;

@@ -3,7 +3,7 @@
 // root. Where the machine cannot, the tests that need it are skipped and counted by vitest.
 import { spawnSync } from 'node:child_process';
 
-/** The command line in front of a program that runs in a pid namespace of its own. It ends with its parent. */
+/** The command line before a program that runs in a pid namespace of its own. It ends with its parent. */
 export const CONTAINER = ['/usr/bin/unshare', '-p', '-f', '--kill-child', '--mount-proc'] as const;
 
 const [program, ...flags] = CONTAINER;

@@ -1,5 +1,5 @@
-// Hands on the nodes of a lab: look at one straight away, meddle with its keys, wait until it counts again and is
-// identical to its peers.
+// Acts on the nodes of a lab: read one directly, change its keys, wait until it counts again and is identical to its
+// peers.
 import { cpSync, rmSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import type { NodeView } from '../../src/core/protocol/types.js';
@@ -24,7 +24,7 @@ export async function probe(lab: Lab, name: string, cluster: string): Promise<No
   }
 }
 
-/** One plain client on one node, for changes that no script of ours makes. */
+/** One plain client on one node, for changes that no script makes. */
 export async function meddle<T>(lab: Lab, name: string, act: (redis: Redis) => Promise<T>): Promise<T> {
   const redis = new Redis(lab.port(name), '127.0.0.1');
   redis.on('error', () => undefined);
@@ -35,7 +35,7 @@ export async function meddle<T>(lab: Lab, name: string, act: (redis: Redis) => P
   }
 }
 
-/** Until the node is admitted under another incarnation than `before` (or any, when that is ''); ms. */
+/** Waits until the node is admitted under another incarnation than `before` ('': any). Returns the ms. */
 export async function untilAdmitted(
   lab: Lab,
   name: string,
@@ -51,7 +51,7 @@ export async function untilAdmitted(
   return { ms: performance.now() - from, view };
 }
 
-/** Until every node retains the same window, with the same block at every height. Writers go on meanwhile. */
+/** Waits until every node retains the same range, with the same block at every height. Writers continue meanwhile. */
 export async function untilIdentical(lab: Lab, limitMs = 120_000): Promise<void> {
   await lab.waitFor('identical nodes', limitMs, async () => {
     const streams = await readStreams(lab);

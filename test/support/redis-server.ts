@@ -86,7 +86,7 @@ async function exited(child: ChildProcess): Promise<void> {
   await new Promise((resolve) => child.once('exit', resolve));
 }
 
-/** The program, once it says itself that it is ready: what answers on its port may be somebody else's. */
+/** The program, once its own output says that it is ready. Another process may answer on its port. */
 export async function launchServer(args: string[], ready: RegExp): Promise<ChildProcess> {
   const child = spawn(redisServerPath(), args, { stdio: ['ignore', 'pipe', 'pipe'] });
   running.add(child);
@@ -190,7 +190,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
       }
       persist = next.persist ?? persist;
       args = next.args ?? args;
-      // Whoever looks for a free port holds each for a moment.
+      // Whoever looks for a free port holds each one for a moment.
       for (const end = Date.now() + READY_LIMIT_MS; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
         try {
           child = await launch(port, dir, persist, args);

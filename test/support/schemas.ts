@@ -24,7 +24,7 @@ function validator(name: string): ValidateFunction {
   return found;
 }
 
-/** What does not fit, one line each; empty when everything does. */
+/** Each violation as a line; empty when there is none. */
 export function schemaProblems(document: unknown): string[] {
   const problems = (name: string, value: unknown): string[] => {
     const validate = validator(name);

@@ -38,7 +38,7 @@ export function newHome(): string {
   return home;
 }
 
-/** The environment of one home: none of ours, no colour rules, no settings from outside. */
+/** The environment of one home: no variables of this process, no colour rules, no settings from outside. */
 export function environment(home: string, more: Record<string, string | undefined> = {}): NodeJS.ProcessEnv {
   const { PATH, LANG } = process.env;
   return {

@@ -10,7 +10,7 @@ import { bin, environment, runSeq, type Ran } from './spawn-seq.js';
 const LIMIT_MS = 120_000;
 
 export interface Struck extends Ran {
-  /** The node that ran it; '' when the command ended before it came so far. */
+  /** The node that ran it; '' when the command ended before that call. */
   at: string;
 }
 
@@ -58,7 +58,7 @@ export async function strike(
           if (!held || first === id) upstream.write(chunk);
         });
         upstream.on('data', (chunk) => {
-          // A script that the server does not know yet has not run: it is sent again.
+          // A script that the server does not know yet has not run. It is sent again.
           if (asked && first === id && !chunk.includes('NOSCRIPT') && !/^\$40\r\n/.test(chunk.toString('latin1'))) {
             held = true;
             struck(id);
@@ -74,7 +74,7 @@ export async function strike(
   );
   const startedAt = performance.now();
   const flags = servers.flatMap(({ id, url }) => ['--node', `${id}=${url}`]);
-  // A plan may rest on the addresses: it is made through the same ones.
+  // A plan may depend on the addresses, so it is made through the same ones.
   const planned =
     dryRun === null
       ? []

@@ -46,7 +46,7 @@ export class Traffic {
     expect(this.wrong).toEqual([]);
   }
 
-  /** Ends after the batch that is under way; one that gets no answer for long is given up. */
+  /** Ends after the batch that is under way. A batch that gets no answer for long is abandoned. */
   async stop(): Promise<void> {
     this.running = false;
     this.stoppedAt = performance.now();

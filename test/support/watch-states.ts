@@ -96,7 +96,7 @@ export function start(count: number, names = Array.from({ length: count }, (_, i
   });
 }
 
-/** One second later: every node has said its word. */
+/** One second later, every node has answered. */
 export function probe(state: WatchState, words: string, sequencers = 2): WatchState {
   const at = state.now + 1000;
   let next = state;

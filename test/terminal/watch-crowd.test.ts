@@ -86,7 +86,7 @@ async function announce(): Promise<void> {
   }
 }
 
-/** Events that have no room. */
+/** Events for which there is no room. */
 const hidden = (screen: string[]) => Number(/EVENTS \(\+(\d+) more\)/.exec(screen.join('\n'))?.[1] ?? 0);
 
 test('watch: lanes as tabs → ] and [ and the arrows change the lane, its chain and its verdict', async () => {
@@ -136,7 +136,7 @@ test('watch: a crowd with wide names, at every size → what was written cell by
     terminal.keys('6', 'g');
     const before = hidden(terminal.screen());
     await announce();
-    // Each of them is an event now, pushed in over names of another width.
+    // Each of them is an event now, drawn over names of another width.
     await terminal.until('their events', (s) => hidden(s) >= before + 10);
     terminal.keys('Space');
     const drawn = await terminal.until('frozen', (s) => s[0]!.includes('FROZEN') && s);

@@ -71,7 +71,7 @@ async function announce(node: RedisNode): Promise<void> {
 const only = (...ids: string[]) => nodes.filter((node) => ids.includes(node.id));
 let early: CommittedBlock[] = [];
 
-/** A block that only r3 gets; the chain goes on as if it had never been made. */
+/** A block that only r3 gets. The chain continues as if it did not exist. */
 async function astray(): Promise<void> {
   const { height, hash } = writer.chain;
   await writer.write(new Uint8Array([height % 256, 1]), only('r3'));
@@ -79,7 +79,7 @@ async function astray(): Promise<void> {
   Object.assign(writer.chain, { height, hash });
 }
 
-/** The three nodes as they were at the beginning. */
+/** Restores the three nodes to their state at the beginning. */
 async function anew(): Promise<void> {
   for (const { port } of servers) {
     const redis = new Redis(port, '127.0.0.1');
@@ -241,7 +241,7 @@ async function agrees(state: string, code: string): Promise<void> {
     const { data, error } = JSON.parse(
       (await runSeq(home, ['status', '--node-timeout', '500ms', '-o', 'json'])).stdout,
     );
-    // Not one node answered: there is nothing to report, and status says so as an error.
+    // No node answered, so there is nothing to report. `status` says so as an error.
     if (data === null && error.exit === 69 && code === 'NO_QUORUM') return;
     const screen = terminal.screen();
     const text = screen.join(' ').replace(/\s+/g, ' ');

@@ -25,7 +25,7 @@ const command = (more = '') => `${process.execPath} ${bin} watch ${flags().join(
 
 async function open(columns: number, rows: number, more: NodeJS.ProcessEnv = {}): Promise<Terminal> {
   terminal?.close();
-  // CI is set on purpose: a real terminal is one wherever it stands.
+  // CI is set on purpose: a real terminal counts as one in every environment.
   terminal = new Terminal(
     columns,
     rows,
@@ -128,7 +128,7 @@ describe('watch: a real terminal', () => {
       expect(Math.max(...small.map((row) => [...row].length))).toBeLessThanOrEqual(columns);
     }
     t.resize(140, 40);
-    // All but the banner, whose clock goes on.
+    // Everything but the banner, whose clock changes.
     await t.until('the same again', (s) => JSON.stringify(s.slice(1)) === JSON.stringify(before.slice(1)));
     t.keys('q');
     await t.until('the end', () => t.fact('alternate_on') === '0');
@@ -142,8 +142,7 @@ describe('watch: a real terminal', () => {
     ['a throw', 7],
     ['a throw in a panel', 70],
   ])('watch: %s → terminal restored, three lines, exit %i', async (way, code) => {
-    // On a signal of its own: outside of everything, or while a panel is drawn (and the last words, which draw the
-    // banner too).
+    // On a signal: while nothing is drawn, or while a panel is drawn (or the last lines, which also draw the banner).
     const thrown = 'throw new Error(`boom`)';
     const inPanel =
       'const own = Date.prototype.toISOString; Date.prototype.toISOString = function () { if ' +

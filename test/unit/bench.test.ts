@@ -1,4 +1,4 @@
-// The harness of `npm run bench`: what it makes of samples, and how it judges ratios against the baseline. No bench
+// The harness of `npm run bench`: how it summarises samples, and how it judges ratios against the baseline. No bench
 // runs here.
 import { describe, expect, test } from 'vitest';
 import { exitOf, judge, meets, renew, type Baseline } from '../../bench/harness/budget.js';

@@ -15,7 +15,7 @@ const ITEMS_BYTES = 200;
 let clock: ManualClock;
 let inbox: Inbox;
 let blockBuilder: BlockBuilder;
-/** Items of each proposed block, by the time it was proposed at. */
+/** Time of a proposal → the items of the block. */
 let proposed: string[];
 let synced: (() => void) | null;
 let driver: TermDriver;
@@ -161,7 +161,7 @@ test('production: the term ends while work is gathered → no block', async () =
   expect(proposed).toEqual([]);
 });
 
-/** A block of these items, synced: those who sent them have been answered. */
+/** A block of these items that is synced, so that their senders have been answered. */
 async function answered(...keys: string[]): Promise<void> {
   await firstBlock();
   offer(...keys);

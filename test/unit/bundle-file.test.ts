@@ -73,7 +73,7 @@ const facts = {
   },
 };
 
-/** The lines with an end that fits them: what is wrong is then wrong in the lines themselves. */
+/** The lines with a matching end record, so that any fault found is in the lines themselves. */
 function sealed(lines: unknown[]): string {
   const text = lines.map((line) => `${typeof line === 'string' ? line : JSON.stringify(line)}\n`).join('');
   return `${text}${JSON.stringify({ end: true, lines: lines.length, sha256: createHash('sha256').update(text).digest('hex') })}\n`;

@@ -5,7 +5,7 @@ import { ChainTime } from '../../src/core/sequencer/lead/chain-time.js';
 const START = 1_700_000_000_000;
 const HOUR = 3_600_000;
 
-/** The nodes' clocks, each so much ahead; null: it was never heard. All are heard now, by round trips of 4 ms. */
+/** How far each node's clock is ahead; null: never heard. All are heard now, with round trips of 4 ms. */
 function hear(time: ChainTime, now: number, ...aheadMs: (number | null)[]): void {
   aheadMs.forEach((ahead, i) => {
     if (ahead === null) return;

@@ -92,7 +92,7 @@ describe('command lines', () => {
   });
 
   test('sources: every text that names a command names one that exists, with flags that it has', () => {
-    // What a completion script says is shell.
+    // A completion script is shell, not a command line of seq.
     expect(
       said
         .filter(({ at }) => !at.startsWith('src/cli/start/completion'))

@@ -16,7 +16,7 @@ const add = (path: string, name: string) =>
     contexts: { ...config.contexts, [name]: { nodes: [{ url: 'redis://127.0.0.1:1' }] } },
   }));
 
-/** Of a process that has ended. */
+/** The pid of a process that has ended. */
 const deadPid = (): number => spawnSync(process.execPath, ['--version']).pid;
 
 describe('config lock', () => {

@@ -9,7 +9,7 @@ import {
   type FillPace,
 } from '../../src/core/protocol/fill-pace.js';
 
-/** Batches of 10 ms that copy 1,000 a ms, back to back, while so much a ms comes new. */
+/** Batches of 10 ms that copy 1,000 entries a ms, back to back, while new entries arrive at this rate. */
 function fillFor(ms: number, newAMs: number, slid = 0, all = false): { pace: FillPace; pauseMs: number } {
   const pace = newPace(0, 0);
   let pauseMs = NaN;

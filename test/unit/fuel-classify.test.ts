@@ -112,7 +112,7 @@ describe('classify', () => {
               const x = all.filter((word) => word.startsWith('X')).length;
               const y = all.filter((word) => word.startsWith('Y')).length;
               expect(verdict?.committed === true, all.join(' ')).toBe(x >= 3 || y >= 3);
-              // What a silent or trimmed node could still have made true is never denied.
+              // If a silent or trimmed node could make it true, it is not denied.
               if (verdict?.committed === false)
                 expect(Math.max(x, y) + all.filter((word) => word === '?').length, all.join(' ')).toBeLessThan(3);
             }

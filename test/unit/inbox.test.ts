@@ -41,7 +41,7 @@ const short = (outcome: SubmitOutcome): string =>
     : outcome.outcome === 'unknown'
       ? '?'
       : outcome.reason;
-/** Offers, and says what is known so far. */
+/** Offers the items, and returns what is known so far. */
 function offer(...items: Item[]): { told: string } {
   const state = { told: '-' };
   void inbox.offer(items).then((outcomes) => (state.told = outcomes.map(short).join(' ')));

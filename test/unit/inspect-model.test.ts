@@ -181,7 +181,7 @@ describe('inspect: is the leader alive, can anybody take over, can these locks b
     ['x9@3 b:x9@3 c:x9@3', said([waits], { locks: [HOUR, -1, 100] }), 'CRIT LOCK_STUCK restart=no'],
     ['x9@3 x9@3 x9@3', said([leads, waits], { locks: [-1, -1, -1] }), 'CRIT LOCK_STUCK restart=no'],
     ['x9@3 x9@3 ?', said([leads, waits], { locks: [HOUR, HOUR] }), 'CRIT LOCK_STUCK restart=no'],
-    // on one node alone, nobody is kept from leading; that node takes no block
+    // a stuck lock on one node keeps nobody from leading, but that node takes no block
     ['x9@3 x9@3 b:x9@3', said([leads, waits], { locks: [2500, 2500, HOUR] }), 'WARN LOCK_STUCK restart=no'],
     ['-x9@3 -x9@3 b:x9@3', said([waits], { locks: [0, 0, HOUR] }), 'CRIT NO_LEADER restart=no'],
     // who would take over?

@@ -65,7 +65,7 @@ describe('items: what is written is read back', () => {
         const data = encodeExec(taken, own);
         if (taken.length + own.length > 0) expect(data.length).toBe(execOverhead(taken) + own.length);
         const content = decodeBlockData(data);
-        // Nothing taken and nothing made is the empty block.
+        // A producer that takes nothing and makes nothing makes the empty block.
         expect(content.format).toBe(taken.length + own.length === 0 ? 'items' : 'exec');
         if (content.format === 'exec') {
           expect(content.taken).toEqual(taken);

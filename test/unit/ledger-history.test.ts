@@ -116,7 +116,7 @@ function run(seed: number, n: number, steps: number): { commits: number; reading
       );
       if (verdict.verdict === 'committed') take(verdict.height, verdict.hash!, 'reader');
       else if (all && truth.has(verdict.height)) {
-        // Only while a later term re-proposes it, at the head: its copies stand under two epochs for the moment.
+        // Only while a later term re-proposes it at the head. Its copies have two epochs at that moment.
         expect([verdict.verdict, verdict.height], `seed ${seed}: a full look misses it`).toEqual(['pending', top - 1]);
         expect(verdict.candidates.map((one) => one.hash)).toContain(truth.get(verdict.height));
       }

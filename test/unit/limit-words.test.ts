@@ -1,4 +1,4 @@
-// What a node's silence is called.
+// How messages name the limit that a silent node exceeded.
 import { expect, test } from 'vitest';
 import { describeReply } from '../../src/core/protocol/describe.js';
 import { unknown } from '../../src/core/redis/connection.js';

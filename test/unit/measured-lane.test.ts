@@ -11,7 +11,7 @@ const LANE = 'bench-0123abcd';
 const IDENTITY = { cluster: 'c.1', lane: LANE };
 const DURATION_MS = 1000;
 
-/** Time passes when somebody waits for it, and a millisecond with every call. */
+/** Time passes when somebody waits, and by one millisecond with every call. */
 class Jumping implements Clock {
   private time = 0;
   now(): number {
@@ -43,7 +43,7 @@ const server = (): BenchServer => ({
   close: () => {},
 });
 
-/** How the n-th write to a node ends for who sent it, and for the node. */
+/** How the n-th write to a node ends, for the sender and for the node. */
 type Fate = (nth: number) => 'well' | 'lost' | 'answer lost';
 
 async function measured(fate: Fate) {

@@ -168,7 +168,7 @@ describe('recover: evidence → plan', () => {
     ).toBe(outcome);
     expect(plan.doubts.length, plan.doubts.join('\n')).toBe(doubts.length);
     doubts.forEach((doubt, at) => expect(plan.doubts[at]).toMatch(doubt));
-    // Every node goes on with the whole chain, and nothing is written over what it keeps.
+    // Every node continues with the whole chain, and nothing overwrites what it keeps.
     for (const one of plan.nodes) if (one.action !== 'left-out') expect(one.fillFrom).toBe(one.facts.head + 1);
     expect(plan.digest).toMatch(/^[0-9a-f]{16}$/);
     expect(decideRecovery(evidence, 'c.1')).toMatchObject({ plan: { digest: plan.digest } });

@@ -1,4 +1,4 @@
-// What a server calls itself, and what it is.
+// The name that a server gives itself, and the software that it is.
 import { expect, test } from 'vitest';
 import { serverName } from '../../src/core/server-name.js';
 

@@ -1,5 +1,5 @@
-// A piece that does not come in time may only be too large: read in smaller ones, whole and in order; a node that
-// hangs is left out, and only that one.
+// A chunk that does not arrive in time may be too large. It is read in smaller chunks, whole and in order. Only a node
+// that hangs is left out.
 import { describe, expect, test } from 'vitest';
 import { readChunks } from '../../src/core/stream/chunks.js';
 import { systemClock } from '../../src/core/nodes/system-clock.js';

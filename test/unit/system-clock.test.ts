@@ -1,4 +1,4 @@
-// The machine's clock: what is awaited to the moment.
+// The machine's clock: a wait ends at the very moment that was asked for.
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/core/nodes/system-clock.js';
 

@@ -74,7 +74,7 @@ class Scene {
     return this.send({ type: 'start', votes } as never);
   }
 
-  /** Node's reply to whatever it was asked last. */
+  /** A node's reply to the last call that it got. */
   answer(node: number, reply: NodeReply<unknown>): this {
     return this.send({ type: 'reply', node, id: this.state.nodes[node]!.busy!.id, reply } as never);
   }
@@ -84,7 +84,7 @@ class Scene {
     return this.send({ type: 'tick' } as never);
   }
 
-  /** Through promotion and claim with every node showing `head`; one that differs may be given. */
+  /** Runs promotion and claim. Every node shows `head`; a different answer can be given for a node. */
   claimed(shown: HeadFacts[]): this {
     this.start();
     for (const node of NODES) this.answer(node, yes({ epoch: 5 }));

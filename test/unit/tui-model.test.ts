@@ -1,5 +1,4 @@
-// The watch as a pure function: looks in, screen out. One word per node and look; the drawn screen is held against
-// its size.
+// The watch as a pure function: probes in, screen out. One word per node and probe. No screen exceeds its size.
 import { describe, expect, test } from 'vitest';
 import { summarize } from '../../src/core/view/model.js';
 import type { NodeView, Presence } from '../../src/core/protocol/types.js';

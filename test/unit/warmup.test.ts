@@ -1,5 +1,5 @@
-// Rehearsals: a whole life is played to its end on the stage, and nothing of it is seen outside; they keep out of the
-// way of the real thing.
+// Warm-up: a whole leadership runs to its end in the in-memory cluster. Nothing of it is seen outside, and it never
+// delays real work.
 import { describe, expect, test } from 'vitest';
 import { keepWarm, warmUp } from '../../src/core/sequencer/warmup/warmup.js';
 import type { NodePort } from '../../src/core/ports.js';
