@@ -148,5 +148,6 @@ function readFrom(
   if (url === undefined) return `seq stream tail --items --from ${from}`;
   const token = flags['http-token-file'];
   const header = token === undefined ? '' : ` -H "Authorization: Bearer $(cat ${shellWord(token)})"`;
-  return `curl -fsS${header} ${shellWord(`${withoutSecrets(url).replace(/\/+$/, '')}/v1/blocks?from=${from}&to=${to}`)}`;
+  const blocks = `${withoutSecrets(url).replace(/\/+$/, '')}/v1/blocks?from=${from}&to=${to}`;
+  return `curl -fsS${header} ${shellWord(blocks)}`;
 }

@@ -1,6 +1,6 @@
-// Where are a user's own files? A path that is not absolute is ignored, as the XDG specification requires: it would mean
-// another folder wherever a command is started. The folder of a config file must never be the current directory, because
-// a config file names commands that are run.
+// Where are a user's own files? A path that is not absolute is ignored, as the XDG specification requires: it would
+// mean another folder wherever a command is started. The folder of a config file must never be the current directory,
+// because a config file names commands that are run.
 import { mkdirSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';

@@ -1,5 +1,5 @@
-// Which variables of the environment look like settings and are none? Ignored silently, a near miss does harm: SEQ_NODES
-// names no nodes.
+// Which variables of the environment look like settings and are none? Ignored silently, a near miss does harm:
+// SEQ_NODES names no nodes.
 import { suggest } from '../support/suggest.js';
 
 /** Flags that are read from the environment as well (settings.ts), by what they are for. */

@@ -41,7 +41,8 @@ export function changeEffect({ change, before, after, leader }: ChangePlan): str
     `  quorum ${before.quorum} of ${before.members.length} → ${after.quorum} of ${after.members.length}`,
     `  margin ${before.margin} → ${after.margin}${after.margin === 0 ? ': then no node may be missing' : ''}`,
     change.kind === 'add'
-      ? `  ${leader} fills and admits ${change.id} first; it counts for nothing until a quorum of both sets has noted it`
+      ? `  ${leader} fills and admits ${change.id} first; ` +
+        'it counts for nothing until a quorum of both sets has noted it'
       : `  ${change.id} counts for nothing once a quorum of both sets has noted it; then its server is retired`,
   ];
 }

@@ -208,8 +208,8 @@ export function withoutMember(configuration: Configuration, id: string, by: Epoc
 }
 
 /**
- * One change of the members or of the agreed settings. `margin`: so many nodes more than a quorum must answer afterwards,
- * because that is what the operator confirmed.
+ * One change of the members or of the agreed settings. `margin`: so many nodes more than a quorum must answer
+ * afterwards, because that is what the operator confirmed.
  */
 export type MembersChange =
   | { kind: 'add'; id: string; url: string; margin: number }

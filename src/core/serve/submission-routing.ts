@@ -263,7 +263,7 @@ async function passOn(
 
 type Answered = Extract<HttpAnswer, { outcome: 'answered' }>;
 
-/** Only an answer with a sequencer's id is a sequencer's word. A gateway may have passed the request on before it failed. */
+/** Only an answer with a sequencer's id is a sequencer's word. A gateway may have passed the request on and failed. */
 function isGateway(answer: Answered): boolean {
   return answer.headers[ID_HEADER] === undefined && (answer.status === 502 || answer.status === 504);
 }

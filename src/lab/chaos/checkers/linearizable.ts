@@ -79,14 +79,16 @@ export interface Append {
 }
 
 /**
- * The log as a map: an append of a key that the log has already changes nothing. So a second place of a key is an append
- * that no order explains, also where nobody was told of it. `appends`: per key, its places in the chain.
+ * The log as a map: an append of a key that the log has already changes nothing. So a second place of a key is an
+ * append that no order explains, also where nobody was told of it. `appends`: per key, its places in the chain.
  */
 export function appendedTwice(appends: ReadonlyMap<string, readonly Append[]>): { what: string; witness: unknown[] }[] {
   return [...appends]
     .filter(([, places]) => places.length > 1)
     .map(([key, places]) => ({
-      what: `${key} was appended ${places.length} times, at ${places.map((at) => `${at.height}/${at.index}`).join(', ')}`,
+      what:
+        `${key} was appended ${places.length} times, ` +
+        `at ${places.map((at) => `${at.height}/${at.index}`).join(', ')}`,
       witness: [...places],
     }));
 }
