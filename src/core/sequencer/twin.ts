@@ -1,6 +1,6 @@
 // Does another process run under this sequencer's id? Each overwrites the other's presence record. So one of them
-// cannot be seen, and followers send its submissions to the wrong address. Two processes of one id never break the chain: a
-// lock names its owner with a random part. The one that leads stays, else the one that began first.
+// cannot be seen, and followers send its submissions to the wrong address. Two processes of one id never break the
+// chain: a lock names its owner with a random part. The one that leads stays, else the one that began first.
 import type { ProbeResult } from '../nodes/probe.js';
 import type { Presence } from '../protocol/types.js';
 
