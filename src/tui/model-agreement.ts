@@ -1,7 +1,9 @@
 // Newest heights × nodes: the same letter is the same block. Uses the same ledger as `seq stream diff`. Pure.
 // docs/PROTOCOL.md section 9.
+import { shownBy } from '../core/protocol/copies.js';
 import { readLedger, type HeightVerdict, type NodeLedger } from '../core/protocol/ledger.js';
 import type { Height } from '../core/protocol/types.js';
+import { membershipOf } from '../core/view/membership.js';
 import { checked } from './model-entries.js';
 import type { Data, NodeTrack } from './model-state.js';
 
@@ -34,7 +36,13 @@ function newest(data: Data, count: number): AgreementRow[] {
 }
 
 export function agreementOf(data: Data, range: { from: Height; to: Height }): AgreementRow[] {
-  const ledgers = data.nodes.map((node) => ledgerOf(node, data, range));
+  const { configuration } = membershipOf(data.nodes.flatMap(({ probe }) => probe ?? []));
+  const ledgers = data.nodes.map((node) => ({
+    ...ledgerOf(node, data, range),
+    ...(configuration !== null && node.probe?.reply.outcome === 'accepted'
+      ? { shown: shownBy(node.probe.reply.value) }
+      : {}),
+  }));
   const configured = Math.max(data.nodes.length, data.view?.configured ?? 0);
   return readLedger(ledgers, configured, range).map((verdict) => ({
     verdict,

@@ -1,11 +1,12 @@
 // seq cluster resize and seq cluster set on real servers and processes (docs/PROTOCOL.md section 8): the members change
 // one by one while clients submit, sequencers follow without a restart, and a leader or a command that dies in the
 // middle changes nothing of the outcome.
+import { spawn } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { QUICK, withLab, type Lab } from '../support/lab.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { schemaProblems } from '../support/schemas.js';
-import { newHome, runSeq } from '../support/spawn-seq.js';
+import { bin, environment, newHome, runSeq } from '../support/spawn-seq.js';
 import { checkAll, Traffic } from '../support/traffic.js';
 
 interface Document {
@@ -47,6 +48,33 @@ async function withSpares(count: number, body: (spares: RedisServer[]) => Promis
   }
 }
 
+/** `seq stream tail --follow`, from the first block on: what it has printed so far. */
+function follow(lab: Lab): { blocks(): { height: number; hash: string }[]; stop(): Promise<number | null> } {
+  const home = newHome();
+  const nodes = lab.nodeFlags.flatMap((node) => ['--node', node]);
+  const args = ['stream', 'tail', '--follow', '--from', '1', '-o', 'ndjson', '--node-timeout', '1s', ...nodes];
+  const child = spawn(process.execPath, [bin, ...args], {
+    env: environment(home),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let printed = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    printed += text;
+  });
+  const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
+  return {
+    blocks: () =>
+      printed
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as { height: number; hash: string }),
+    stop: () => {
+      child.kill('SIGINT');
+      return ended;
+    },
+  };
+}
+
 const THREE = ['r1', 'r2', 'r3'];
 
 describe('seq cluster resize', () => {
@@ -55,6 +83,7 @@ describe('seq cluster resize', () => {
       withSpares(2, async ([r4, r5]) => {
         await lab.waitForHeight(await lab.waitForLeader(), 8);
         const clients = [new Traffic(lab, 'ann'), new Traffic(lab, 'bob')];
+        const tail = follow(lab);
         const plan = await seq(lab, 'cluster', 'resize', '--add', `r4=${r4!.url}`, '--dry-run');
         expect(plan.document.data).toMatchObject({ dryRun: true, margin: { before: 1, after: 1 } });
         expect((await seq(lab, 'cluster', 'resize', '--add', `r4=${r4!.url}`)).document.error?.code).toBe(
@@ -77,7 +106,14 @@ describe('seq cluster resize', () => {
         }
         expect((await seq(lab, 'status')).document.data).toMatchObject({ configured: 3, quorum: 2 });
         await Promise.all(clients.map((client) => client.stop()));
-        await checkAll(lab, clients, { nodes: THREE });
+        const chain = await checkAll(lab, clients, { nodes: THREE });
+        await lab.waitFor('the tail that ran meanwhile', 60_000, () =>
+          tail.blocks().length >= chain.length ? true : undefined,
+        );
+        expect(await tail.stop()).toBe(130);
+        const shown = tail.blocks().map(({ height, hash }) => `${height} ${hash}`);
+        expect(shown.slice(0, chain.length)).toEqual(chain.map(({ height, hash }) => `${height} ${hash}`));
+        expect(shown.length).toBe(new Set(tail.blocks().map(({ height }) => height)).size);
       }),
     );
   }, 300_000);

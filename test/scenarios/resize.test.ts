@@ -1,6 +1,8 @@
 // The number of nodes changes while sequencers run (docs/PROTOCOL.md section 8, I13): one member a step, filled and
 // admitted before it counts, noted by a quorum of the old set and by one of the new set.
 import { describe, expect, it } from 'vitest';
+import { inspectCluster } from '../../src/core/view/inspect.js';
+import { openMatrix } from '../../src/core/stream/matrix.js';
 import { emptyNodeState, memoryIdentity, MemoryNode, MemoryServer } from '../support/memory-node.js';
 import { IDENTITY, VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
 import type { CommittedBlock } from '../../src/core/ports.js';
@@ -328,6 +330,96 @@ describe('resize', () => {
     reader.stop();
     for (const { height, hash } of reader.given) expect(hash, `height ${height}`).toBe(other.store.get(height)?.hash);
     cluster.oneChain();
+  });
+
+  // Readers that were opened while there were three members. r1 and r2 hold a block that needs three copies.
+  const opened = (cluster: Resized): MemoryNode[] =>
+    cluster.servers.map((server) => new MemoryNode(server, IDENTITY, cluster.clock));
+
+  async function twoOfFour(cluster: Resized): Promise<number> {
+    const leader = cluster.leader()!;
+    const { height } = leader.store.head();
+    await cluster.until(() => leader.store.head().height > height + 3, 2000, 'blocks of the renewed term');
+    leader.nodes[2]!.setCut(true);
+    leader.nodes[3]!.setCut(true);
+    const heads = (): number[] => [0, 1].map((at) => cluster.servers[at]!.state.record!.head);
+    await cluster.until(() => heads().every((head) => head > leader.store.head().height), 2000, 'two copies');
+    return heads()[0]!;
+  }
+
+  it('a running tail that was opened on three members: all blocks once, and two copies of four are not enough', async () => {
+    const cluster = await running(['seq-a']);
+    const given: number[] = [];
+    const stop = new AbortController();
+    const joined: string[] = [];
+    const nodes = opened(cluster);
+    const options = { nodes, limitMs: 50, clock: cluster.clock, signal: stop.signal, from: 1, follow: true };
+    const open = ({ id, url }: { id: string; url: string }): Promise<MemoryNode> => {
+      joined.push(id);
+      return Promise.resolve(new MemoryNode(cluster.elsewhere.get(url)!, IDENTITY, cluster.clock));
+    };
+    const reading = (async () => {
+      for await (const { height } of tailBlocks({ ...options, open })) given.push(height);
+    })();
+    await cluster.until(() => given.length > 3, 3000, 'the first blocks');
+    cluster.empty('r4');
+    await cluster.add('r4', 'r1 r2 r3 r4');
+    const pending = await twoOfFour(cluster);
+    await cluster.clock.advance(300);
+    expect(cluster.leader()!.store.head().height, 'two of four').toBe(pending - 1);
+    expect(given).toEqual(Array.from({ length: pending - 1 }, (_, at) => at + 1));
+    expect(joined, 'the new member is read too').toEqual(['r4']);
+    for (const node of cluster.leader()!.nodes) node.setCut(false);
+    await cluster.until(() => given.length > pending + 3, 4000, 'the blocks after that');
+    await cluster.remove('r1', 'r2 r3 r4');
+    await cluster.remove('r2', 'r3 r4');
+    await cluster.grown(5);
+    const { height } = cluster.leader()!.store.head();
+    await cluster.until(() => given.length >= height, 4000, 'the blocks of the two members that are left');
+    expect(given).toEqual(given.map((_, at) => at + 1));
+    stop.abort();
+    await reading;
+  });
+
+  it('what was read of three members before they were four: an entry of a later epoch is not proven by two', async () => {
+    const cluster = await running(['seq-a']);
+    cluster.empty('r4');
+    const [r1, r2, r3] = opened(cluster) as [MemoryNode, MemoryNode, MemoryNode];
+    // r3 is asked before the change and gives no answer later. r1 and r2 are read when they hold the pending block.
+    const before = await Promise.all([r1, r2, r3].map((node) => node.call({ script: 'inspect' }, 50)));
+    await cluster.add('r4', 'r1 r2 r3 r4');
+    const pending = await twoOfFour(cluster);
+    const frozen = [r1, r2, r3].map((node, at) =>
+      Object.assign(Object.create(node) as MemoryNode, {
+        call: () =>
+          at < 2
+            ? node.call({ script: 'inspect' }, 50).then((reply) => {
+                const then = before[at]!;
+                if (reply.outcome !== 'accepted' || then.outcome !== 'accepted') return reply;
+                // The heads are those of now; the configuration is the one that the node showed before.
+                return {
+                  ...reply,
+                  value: { ...reply.value, config: then.value.config, headEpoch: then.value.headEpoch },
+                };
+              })
+            : Promise.resolve(before[at]!),
+      }),
+    );
+    const options = { nodes: frozen, limitMs: 50, clock: cluster.clock, target: '', expectedCluster: IDENTITY.cluster };
+    const matrix = await openMatrix(options, { limit: 3, keepData: false });
+    const rows = [];
+    for await (const piece of matrix.pieces) rows.push(...piece);
+    expect(rows.find(({ height }) => height === pending)).toMatchObject({ class: 'pending', copies: 2 });
+    expect(rows.find(({ height }) => height === pending - 1)).toMatchObject({ class: 'committed' });
+  });
+
+  it('status asks by old addresses: what two of four hold is pending', async () => {
+    const cluster = await running(['seq-a']);
+    cluster.empty('r4');
+    await cluster.add('r4', 'r1 r2 r3 r4');
+    const pending = await twoOfFour(cluster);
+    const view = await inspectCluster({ nodes: opened(cluster), limitMs: 50, clock: cluster.clock });
+    expect(view).toMatchObject({ configured: 4, committed: { height: pending - 1 }, pending: { height: pending } });
   });
 });
 

@@ -320,21 +320,32 @@ describe('ledger: what a follower counts by, when the members changed (I10)', ()
     ['the fourth is no member any more',            ['K7/d', '.', '.', 'K7/d'],           ''],
     // The copies were read before, and what the nodes know since says nothing of them.
     ['a later term changed the members since',      ['K1/d', 'K1/d', '.'],                ''],
+    // Shown before the entries were read: the term of those entries may count by more members.
+    ['two copies of three, shown before',           ['K7/a/-', 'K7/a', '.'],              ''],
+    ['… and since',                                 ['K7/a', 'K7/a', '.'],                'K7'],
     ['… and a successor proves it',                 ['K1 L7/d', 'K1/d', '.'],             'K0'],
   ])('%s: %j → %s', (_name, specs, committed) => {
     const nodes = specs.map((spec, at): FollowedNode => {
-      const [entries, shown] = spec.split('/') as [string, string?];
+      const [entries, shown, before] = spec.split('/') as [string, string?, string?];
       const node = followed(entries, at);
       if (shown === undefined) return node;
       const [epoch, ids] = SHOWN[shown]!;
       const members = ids.split(' ').map((id) => ({ id, memory: `m-${id}`, url: `redis://${id}` }));
       return {
         ...node,
-        shown: { configuration: firstConfiguration(members, undefined, epoch), incarnation: `m-${node.id}` },
+        shown: {
+          configuration: firstConfiguration(members, undefined, epoch),
+          incarnation: `m-${node.id}`,
+          epoch: before ? 0 : 9,
+        },
       };
     });
     const found = committedPrefix(nodes, 3, { height: 10, hash: 'J' });
     expect(found.committed.map((c) => `${c.hash}${c.epoch}`).join(' ')).toBe(committed);
+    // Every other reader counts in the same way.
+    const ledgers = nodes.map((node) => ({ ...node, answered: true as const, facts: null, damaged: [] }));
+    const [verdict] = readLedger(ledgers, 3, { from: 11, to: 11 });
+    expect(verdict?.verdict === 'committed' ? `${verdict.hash}${verdict.epoch}` : '').toBe(committed);
   });
 
   test('a holder with another memory than the one that counts is no copy', () => {
@@ -347,6 +358,7 @@ describe('ledger: what a follower counts by, when the members changed (I10)', ()
           { id: 'r3', memory: 'm3', url: 'redis://r3' },
         ]),
         incarnation: ['m1', 'other', 'm3'][at]!,
+        epoch: 9,
       },
     }));
     expect(committedPrefix(nodes, 3, { height: 10, hash: 'J' }).committed).toEqual([]);

@@ -7,7 +7,14 @@ import type { NodePort } from '../../src/core/ports.js';
 import type { Entry, NodeView } from '../../src/core/protocol/types.js';
 
 const HEAD = 40;
-const view = { admission: 'admitted', incarnation: 'i', head: HEAD, floor: 0 } as unknown as NodeView;
+const view = {
+  admission: 'admitted',
+  incarnation: 'i',
+  head: HEAD,
+  floor: 0,
+  config: '',
+  cluster: 'c.1',
+} as unknown as NodeView;
 const entry = (height: number): Entry => ({
   height,
   hash: String(height),

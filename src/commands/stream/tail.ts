@@ -78,6 +78,7 @@ export default class StreamTail extends SeqCommand {
       to: flags.to,
       follow: flags.follow,
       target,
+      open: cluster.openMember,
       onWait: (reason) => this.note(`waiting: ${reason}`),
       archives: (view) =>
         openArchives({

@@ -3,7 +3,7 @@
 // committed if a valid entry at the next height has its hash as parent (I5). At the head, copies of different epochs do
 // not add up; below the head, copies are counted by hash. Unknown is never "empty". docs/PROTOCOL.md sections 3, 7 and
 // 9.
-import { memberOf, newest, quorumFor, type Configuration } from './configuration.js';
+import { enoughCopies, type Enough, type Shown } from './copies.js';
 import { commits, mayBeCommitted, quorumOf } from './quorum.js';
 import type { DamagedEntry, Epoch, Hash, Height, HeadFacts } from './types.js';
 
@@ -39,6 +39,8 @@ export type NodeLedger =
        * The heights that `entries` cover. Outside them nothing is known of this node. Absent: everything that it holds.
        */
       covers?: { from: Height; to: Height };
+      /** The configuration that the node showed. Absent: none is known. Then every admitted node counts. */
+      shown?: Shown | null;
     };
 
 /** What one node has at one height. Only the cells of admitted nodes count. */
@@ -113,8 +115,16 @@ export function readLedger(
 ): HeightVerdict[] {
   const readings = nodes.map(readNode);
   const verdicts: HeightVerdict[] = [];
+  const enough = enoughCopies(new Map(nodes.map((node) => [node.id, (node.answered && node.shown) || null])), n);
+  const all = readings.map(({ id }) => id);
+  const agreedUnder = new Map<Epoch, boolean>();
+  const allAgree = (epoch: Epoch): boolean => {
+    const known = agreedUnder.get(epoch) ?? enough(all, epoch);
+    agreedUnder.set(epoch, known);
+    return known;
+  };
   for (let height = range.from; height <= range.to; height += 1)
-    verdicts.push(agreed(height, readings, n) ?? judge(height, readings, n));
+    verdicts.push(agreed(height, readings, n, allAgree) ?? judge(height, readings, n, enough));
   return verdicts;
 }
 
@@ -236,10 +246,16 @@ type Proof = { hash: Hash; epoch: Epoch; evidence: 'quorum' | 'successor' | 'flo
  * A shortcut for nearly every height: all n nodes hold one block under one epoch, and nothing contradicts it. It
  * returns what `judge` would return. Null: `judge` must decide.
  */
-function agreed(height: Height, nodes: readonly NodeReading[], n: number): HeightVerdict | null {
+function agreed(
+  height: Height,
+  nodes: readonly NodeReading[],
+  n: number,
+  allAgree: (epoch: Epoch) => boolean,
+): HeightVerdict | null {
   const first = nodes[0]?.valid.get(height)?.[0];
   if (first === undefined || nodes.length !== n) return null;
   const { hash, epoch } = first;
+  let successor = false;
   for (const node of nodes) {
     const there = node.valid.get(height);
     if (
@@ -251,14 +267,18 @@ function agreed(height: Height, nodes: readonly NodeReading[], n: number): Heigh
     )
       return null;
     if (node.corrupt.has(height) || height < node.covers.from || height > node.covers.to) return null;
-    if ((node.valid.get(height + 1)?.[0]?.parent ?? hash) !== hash) return null;
+    const above = node.valid.get(height + 1)?.[0];
+    if ((above?.parent ?? hash) !== hash) return null;
+    successor ||= above !== undefined && !node.corrupt.has(height + 1);
   }
+  const byCopies = allAgree(epoch);
+  if (!byCopies && !successor) return null;
   const ids = nodes.map((node) => node.id);
   return {
     height,
     verdict: 'committed',
     hash,
-    epoch,
+    epoch: byCopies ? epoch : 0,
     epochs: [epoch],
     copies: n,
     n,
@@ -272,12 +292,12 @@ function agreed(height: Height, nodes: readonly NodeReading[], n: number): Heigh
     missing: [],
     candidates: [{ hash, epoch, nodes: ids }],
     mayBeCommitted: false,
-    evidence: 'quorum',
+    evidence: byCopies ? 'quorum' : 'successor',
     why: '',
   };
 }
 
-function judge(height: Height, nodes: readonly NodeReading[], n: number): HeightVerdict {
+function judge(height: Height, nodes: readonly NodeReading[], n: number, enough: Enough): HeightVerdict {
   const cells = nodes.map((node) => ({ node, cell: cellAt(node, height) }));
   const counted = cells.filter(({ node }) => node.counts);
   const ids = (of: typeof cells, is: Cell['is']): string[] =>
@@ -288,6 +308,7 @@ function judge(height: Height, nodes: readonly NodeReading[], n: number): Height
     nodes.filter((node) => node.counts),
     candidates,
     n,
+    enough,
   );
   const contradiction = contradictionAt(candidates, proofs);
 
@@ -403,7 +424,7 @@ function proofsAt(
   counted: readonly NodeReading[],
   candidates: HeightVerdict['candidates'],
   n: number,
-  enough: (nodes: readonly string[], epoch: Epoch) => boolean = (nodes) => commits(nodes.length, n),
+  enough: Enough,
 ): Proof[] {
   const proofs: Proof[] = [];
   const add = (proof: Proof): void => {
@@ -473,11 +494,8 @@ export interface FollowedNode {
   admitted: boolean;
   /** In any order. Heights at or below the follower's are ignored. */
   entries: readonly LedgerEntry[];
-  /**
-   * The configuration and the memory that the node showed after these entries were on it. Absent: no configuration is
-   * known. Then every admitted node counts.
-   */
-  shown?: { configuration: Configuration; incarnation: string };
+  /** The configuration that the node showed. Absent: none is known. Then every admitted node counts. */
+  shown?: Shown | null;
 }
 
 export interface NewlyCommitted {
@@ -510,7 +528,7 @@ export function committedPrefix(
 ): { committed: NewlyCommitted[]; anomalies: LedgerAnomaly[] } {
   const committed: NewlyCommitted[] = [];
   const anomalies: LedgerAnomaly[] = [];
-  const enough = enoughOf(nodes, n);
+  const enough = enoughCopies(new Map(nodes.map(({ id, shown }) => [id, shown ?? null])), n);
   const readings = nodes.filter((node) => node.admitted).map((node) => readFollowed(node, at.height));
   let { height, hash } = at;
   for (;;) {
@@ -561,28 +579,6 @@ export function committedPrefix(
     hash = proof.hash;
   }
   return { committed, anomalies };
-}
-
-/**
- * Whether these nodes commit what they hold under this epoch. The newest configuration among the holders says how many
- * are needed. The term of that epoch has brought each of them its own configuration, so none of them knows an earlier
- * one. A configuration that a later term made says nothing of this epoch's copies: then only a successor proves them.
- */
-export function enoughOf(
-  nodes: readonly Pick<FollowedNode, 'id' | 'shown'>[],
-  n: number,
-): (holders: readonly string[], epoch: Epoch) => boolean {
-  const shownBy = new Map(nodes.map(({ id, shown }) => [id, shown]));
-  return (holders, epoch) => {
-    const among = newest(...holders.map((id) => shownBy.get(id)?.configuration ?? null));
-    if (among === null) return commits(holders.length, n);
-    if (among.version.epoch > epoch) return false;
-    const counted = holders.filter((id) => {
-      const memory = memberOf(among, id)?.memory;
-      return memory !== undefined && memory === shownBy.get(id)?.incarnation;
-    });
-    return counted.length >= quorumFor(among);
-  };
 }
 
 /**

@@ -5,9 +5,11 @@
 // time that the largest block takes. A node that misses that, too, is not waited for again.
 import { MAX_BLOCK_BYTES } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
+import { shownBy } from '../protocol/copies.js';
 import type { NodeLedger } from '../protocol/ledger.js';
 import type { Entry, Height, NodeView } from '../protocol/types.js';
 import type { NodeProbe } from '../view/cluster-view.js';
+import { membershipOf } from '../view/membership.js';
 import { bounded } from '../nodes/ask-all.js';
 
 /** Payload bytes of one piece on one node. */
@@ -32,6 +34,7 @@ const SHRINK = 8;
 export interface ChunkOptions {
   nodes: readonly NodePort[];
   probes: readonly NodeProbe[];
+  expectedCluster?: string;
   limitMs: number;
   clock: Clock;
   signal?: AbortSignal;
@@ -52,6 +55,8 @@ export interface Chunk {
 
 export async function* readChunks(options: ChunkOptions): AsyncGenerator<Chunk> {
   const { nodes, probes, from, to, newestFirst, signal } = options;
+  // Null: nobody knows who the members are. Then the nodes that were named count.
+  const { configuration } = membershipOf(probes, options.expectedCluster);
   const views = new Map(
     probes.flatMap((o): [string, NodeView][] =>
       o.reply.outcome === 'accepted' && isOurs(o.reply.value) ? [[o.id, o.reply.value]] : [],
@@ -89,6 +94,7 @@ export async function* readChunks(options: ChunkOptions): AsyncGenerator<Chunk> 
           entries: read.value.entries,
           damaged: read.value.damaged,
           covers: range,
+          shown: configuration && shownBy(view),
         };
       }),
     );

@@ -1,12 +1,12 @@
 // Yields the newest blocks as they are committed. It tails every node's stream. A block is handed out when q admitted
 // nodes show the same (height, epoch, hash), or when an entry stands on top of it (I5). docs/PROTOCOL.md section 7. The
-// configuration of the entry's own term says how many copies q are: the number of members may grow while a reader
-// follows. On each node, the next read waits until the last batch has been judged. So a slow reader holds at most one
-// small batch per node.
+// holders say what q is: entries of an epoch that a node had not shown before count only after an `inspect` of it. On
+// each node, the next read waits until the last batch has been judged. So a slow reader holds at most one small batch
+// per node.
 import { pause } from '../nodes/pause.js';
+import { compareVersions, type Configuration } from '../protocol/configuration.js';
+import { enoughCopies, shownBy, type Enough, type Shown } from '../protocol/copies.js';
 import type { CommittedBlock, NodePort } from '../ports.js';
-import { parseConfiguration } from '../protocol/configuration.js';
-import { enoughOf, type FollowedNode } from '../protocol/ledger.js';
 import type { Entry, Epoch, Hash, Height } from '../protocol/types.js';
 import { bounded } from '../nodes/ask-all.js';
 import type { TailContext } from './tail-context.js';
@@ -21,24 +21,35 @@ interface NodeTail {
   /** Newest copy by height. Heights below `next` are dropped. */
   copies: Map<Height, Entry>;
   admitted: boolean;
-  /** What the last `inspect` showed. Absent: no configuration is known (version 0.1.0). */
-  shown?: NonNullable<FollowedNode['shown']>;
-  /** The highest epoch that the configuration above speaks of: it was shown after the term of that epoch had begun. */
+  /** The memory and the connection that were seen at the last `inspect`. */
+  incarnation: string;
+  generation: number;
+  /** The configuration that it showed then. Null: it knows none. */
+  shown: Shown | null;
+  /** Entries up to this epoch were on it then. Entries of later epochs do not count yet. */
   shownEpoch: Epoch;
-  /** The highest epoch of any entry so far. */
-  highestEpoch: Epoch;
+  afterId: string;
   release: () => void;
 }
 
+export interface Followed {
+  next: Height;
+  parent: Hash | null;
+  /** The newest configuration that a node showed. Null: none did. */
+  configuration: Configuration | null;
+}
+
 /**
- * Yields blocks from `next` on. It returns its position in three cases: the nodes are further than the tails can prove,
- * `to` was reached, or it was aborted.
+ * Yields blocks from `next` on. It returns its position in four cases: the nodes are further than the tails can prove,
+ * other nodes are members now, `to` was reached, or it was aborted.
  */
 export async function* followHead(
   context: TailContext,
   from: { next: Height; parent: Hash | null; to: Height },
-): AsyncGenerator<CommittedBlock, { next: Height; parent: Hash | null }> {
+): AsyncGenerator<CommittedBlock, Followed> {
   let { next, parent } = from;
+  let { configuration = null } = context;
+  let moved = false;
   let stopped = false;
   let wake = (): void => undefined;
   const ended = (): boolean => stopped || (context.signal?.aborted ?? false);
@@ -46,36 +57,49 @@ export async function* followHead(
     port,
     copies: new Map(),
     admitted: false,
+    incarnation: '',
+    generation: -1,
+    shown: null,
     shownEpoch: 0,
-    highestEpoch: 0,
+    afterId: `${from.next}-0`,
     release: () => undefined,
   }));
   const onAbort = (): void => wake();
   context.signal?.addEventListener('abort', onAbort);
 
+  /** Asks the node who it is, and by which configuration it counts. */
+  const show = async (tail: NodeTail): Promise<void> => {
+    tail.generation = tail.port.connectionGeneration;
+    const read = highestEpoch(tail);
+    const { limitMs, clock } = context;
+    const reply = await bounded(tail.port.call({ script: 'inspect', brief: true }, limitMs), limitMs, clock);
+    const view = reply.outcome === 'accepted' && reply.value.admission === 'admitted' ? reply.value : null;
+    tail.admitted = view !== null;
+    if (view === null || view.incarnation !== tail.incarnation) {
+      tail.copies.clear();
+      tail.afterId = `${next}-0`;
+    }
+    tail.incarnation = view?.incarnation ?? '';
+    tail.shown = view && shownBy(view, read);
+    tail.shownEpoch = view === null ? 0 : Math.max(view.headEpoch, read);
+    if (tail.shown === null || !isLater(tail.shown.configuration, configuration)) return;
+    moved ||= configuration !== null && !sameServers(tail.shown.configuration, configuration);
+    configuration = tail.shown.configuration;
+  };
+
   const run = async (tail: NodeTail): Promise<void> => {
-    let afterId = `${next}-0`;
-    let incarnation = '';
-    let generation = -1;
     while (!ended()) {
-      if (!tail.admitted || generation !== tail.port.connectionGeneration) {
-        generation = tail.port.connectionGeneration;
-        const shown = await show(context, tail);
-        if (shown !== incarnation) {
-          tail.copies.clear();
-          afterId = `${next}-0`;
-          incarnation = shown;
-        }
+      if (!tail.admitted || tail.generation !== tail.port.connectionGeneration) {
+        await show(tail);
         if (!tail.admitted) {
-          tail.copies.clear();
           if (!ended()) await pause(context.clock, AFTER_FAILURE_MS);
           continue;
         }
       }
-      const read = await tail.port.tail(afterId, WAIT_MS, BATCH);
+      const read = await tail.port.tail(tail.afterId, WAIT_MS, BATCH);
       if (ended()) return;
       // Another memory than the probe has shown: the node was re-admitted, or its connections reach two servers.
-      if (read.outcome !== 'accepted' || read.incarnation !== incarnation) {
+      if (read.outcome !== 'accepted' || read.incarnation !== tail.incarnation) {
         tail.admitted = false;
         if (!ended()) await pause(context.clock, AFTER_FAILURE_MS);
         continue;
@@ -87,22 +111,18 @@ export async function* followHead(
           context.limitMs,
           context.clock,
         );
-        if (again.outcome !== 'accepted' || again.incarnation !== incarnation) {
+        if (again.outcome !== 'accepted' || again.incarnation !== tail.incarnation) {
           tail.admitted = false;
           continue;
         }
         take(tail, again.value.entries, next);
       } else {
-        afterId = read.value.lastId;
+        tail.afterId = read.value.lastId;
         take(tail, read.value.entries, next);
       }
-      if (tail.copies.size === 0) continue;
-      // The term of an entry may count by more members than this reader knows of. Its copies count only by what the
-      // node has shown since. An answer that shows another memory discards them above.
-      if (tail.highestEpoch > tail.shownEpoch && (await show(context, tail)) !== incarnation) {
-        tail.admitted = false;
-        continue;
-      }
+      // The term of a new epoch may count by more members than this reader knows of.
+      if (highestEpoch(tail) > tail.shownEpoch) await show(tail);
+      if (!moved && tail.copies.size === 0) continue;
       const probed = new Promise<void>((resolve) => {
         tail.release = resolve;
       });
@@ -114,7 +134,8 @@ export async function* followHead(
   const runs = tails.map((tail) => run(tail).catch(() => undefined));
   try {
     while (!ended() && next <= from.to) {
-      const block = committedAt(tails, next, context.configured);
+      const enough = enoughCopies(new Map(tails.map(({ port, shown }) => [port.id, shown])), context.configured);
+      const block = committedAt(tails, next, enough);
       if (block !== null && (parent === null || block.parent === parent)) {
         yield {
           height: block.height,
@@ -132,14 +153,15 @@ export async function* followHead(
       }
       // An entry above is there, so `next` is committed (I5). But the tails did not bring `next` itself.
       if (block !== null || tails.some((t) => t.admitted && [...t.copies.keys()].some((height) => height > next)))
-        return { next, parent };
+        return { next, parent, configuration };
+      if (moved) return { next, parent, configuration };
       const woken = new Promise<void>((resolve) => {
         wake = resolve;
       });
       for (const tail of tails) tail.release();
       await woken;
     }
-    return { next, parent };
+    return { next, parent, configuration };
   } finally {
     stopped = true;
     context.signal?.removeEventListener('abort', onAbort);
@@ -149,49 +171,43 @@ export async function* followHead(
 }
 
 function take(tail: NodeTail, entries: readonly Entry[], next: Height): void {
-  for (const entry of entries) {
-    if (entry.height >= next) tail.copies.set(entry.height, entry);
-    tail.highestEpoch = Math.max(tail.highestEpoch, entry.epoch);
-  }
+  for (const entry of entries) if (entry.height >= next) tail.copies.set(entry.height, entry);
 }
 
-/** Asks whose memory the node has, and which configuration it knows. Returns '' when it does not count. */
-async function show(context: TailContext, tail: NodeTail): Promise<string> {
-  const { limitMs, clock } = context;
-  const epoch = tail.highestEpoch;
-  const probe = await bounded(tail.port.call({ script: 'inspect' }, limitMs), limitMs, clock);
-  tail.admitted = probe.outcome === 'accepted' && probe.value.admission === 'admitted';
-  if (probe.outcome !== 'accepted' || !tail.admitted) return '';
-  const { incarnation, config, headEpoch } = probe.value;
-  const configuration = parseConfiguration(config);
-  if (configuration === null) delete tail.shown;
-  else tail.shown = { configuration, incarnation };
-  tail.shownEpoch = Math.max(epoch, headEpoch);
-  return incarnation;
+function highestEpoch(tail: NodeTail): Epoch {
+  let highest = 0;
+  for (const { epoch } of tail.copies.values()) highest = Math.max(highest, epoch);
+  return highest;
 }
 
-function committedAt(tails: readonly NodeTail[], height: Height, configured: number): Entry | null {
+function committedAt(tails: readonly NodeTail[], height: Height, enough: Enough): Entry | null {
   const counted = tails.filter((t) => t.admitted);
-  const here = counted.flatMap((tail) => {
-    const entry = tail.copies.get(height);
-    return entry === undefined ? [] : [{ tail, entry }];
-  });
-  const enough = enoughOf(
-    counted.map(({ port, shown }) => ({ id: port.id, ...(shown && { shown }) })),
-    configured,
-  );
-  for (const { entry } of here) {
-    const same = here.filter(({ tail, entry: { hash, epoch } }) => {
-      return hash === entry.hash && epoch === entry.epoch && epoch <= tail.shownEpoch;
+  const copiesAt = (at: Height): { id: string; entry: Entry }[] =>
+    counted.flatMap(({ port, copies, shownEpoch }) => {
+      const entry = copies.get(at);
+      return entry === undefined || entry.epoch > shownEpoch ? [] : [{ id: port.id, entry }];
     });
+  const here = copiesAt(height);
+  for (const { entry } of here) {
+    const same = here.filter((one) => one.entry.hash === entry.hash && one.entry.epoch === entry.epoch);
     if (
       enough(
-        same.map(({ tail }) => tail.port.id),
+        same.map(({ id }) => id),
         entry.epoch,
       )
     )
       return entry;
   }
-  const above = counted.flatMap((t) => t.copies.get(height + 1) ?? [])[0];
-  return above === undefined ? null : (here.find(({ entry }) => entry.hash === above.parent)?.entry ?? null);
+  const above = copiesAt(height + 1)[0];
+  return above === undefined ? null : (here.find(({ entry }) => entry.hash === above.entry.parent)?.entry ?? null);
+}
+
+function isLater(shown: Configuration, known: Configuration | null): boolean {
+  return known === null || compareVersions(shown.version, known.version) > 0;
+}
+
+/** Whether both name the same members at the same addresses. */
+function sameServers(a: Configuration, b: Configuration): boolean {
+  const servers = ({ members }: Configuration): string => members.map(({ id, since }) => `${id}#${since}`).join(' ');
+  return servers(a) === servers(b);
 }

@@ -7,12 +7,14 @@ import type { CommittedBlock, NodePort } from '../ports.js';
 import type { Hash, Height } from '../protocol/types.js';
 import { inspectWithProbes } from '../view/inspect.js';
 import type { ClusterView, NodeProbe } from '../view/cluster-view.js';
+import { membershipOf } from '../view/membership.js';
 import type { TailContext } from './tail-context.js';
 import { readArchives, type Archive } from './tail-archive.js';
-import { followHead } from './tail-follow.js';
+import { followHead, type Followed } from './tail-follow.js';
+import { TailNodes } from './tail-nodes.js';
 import { readRetained, type RetainedNode } from './tail-retained.js';
 
-export interface TailOptions extends Omit<TailContext, 'configured'> {
+export interface TailOptions extends Omit<TailContext, 'configured' | 'configuration'> {
   /** A height, the lowest that the nodes retain, or the newest committed one. */
   from: Height | 'floor' | 'head';
   /** Ends after this height. */
@@ -21,6 +23,8 @@ export interface TailOptions extends Omit<TailContext, 'configured'> {
   follow?: boolean;
   /** Flags that name this cluster in a command. */
   target?: string;
+  /** Opens a node that became a member while the stream is read. Absent: it is not read. */
+  open?: TailNodes['open'];
   /** Called once for each reason while following waits for a quorum. */
   onWait?: (reason: string) => void;
   /** Called only when the range starts below what the nodes retain. */
@@ -33,7 +37,8 @@ const FRUITLESS_PROBES = 50;
 
 export async function* tailBlocks(options: TailOptions): AsyncGenerator<CommittedBlock> {
   const { signal } = options;
-  let probe = await probeOrThrow(options);
+  const members = new TailNodes(options.nodes, options.open);
+  let probe = await probeOrThrow(options, members);
   let next = firstHeight(options, probe);
   let parent: Hash | null = null;
   const end = options.to ?? Infinity;
@@ -41,7 +46,12 @@ export async function* tailBlocks(options: TailOptions): AsyncGenerator<Committe
 
   while (next <= end && !signal?.aborted) {
     const { nodes, committed } = probe;
-    const context = { ...options, configured: probe.view.configured };
+    const context = {
+      ...options,
+      nodes: members.nodes,
+      configuration: members.configuration,
+      configured: probe.view.configured,
+    };
     const to = Math.min(end, committed.height);
     // Nodes that hold the next block come first, the ones furthest ahead before the others.
     const holders = nodes
@@ -74,15 +84,16 @@ export async function* tailBlocks(options: TailOptions): AsyncGenerator<Committe
     if (next > end || signal?.aborted) return;
     if (next > committed.height || next > to) {
       if (!options.follow) return;
-      const reached: { next: Height; parent: Hash | null } = yield* followHead(context, { next, parent, to: end });
+      const reached: Followed = yield* followHead(context, { next, parent, to: end });
       ({ next, parent } = reached);
       if (next > end || signal?.aborted) return;
-      probe = await probePatiently(options);
+      await members.take(reached.configuration);
+      probe = await probePatiently(options, members);
     } else {
       // The range was trimmed under the reader, or nodes went away. Probe again. Without progress, end with a reason.
       fruitless = next === before ? fruitless + 1 : 0;
       if (fruitless > (options.follow ? FRUITLESS_PROBES : 2)) throw unreadable(next, probe.view, options.target);
-      probe = options.follow ? await probePatiently(options) : await probeOrThrow(options);
+      probe = options.follow ? await probePatiently(options, members) : await probeOrThrow(options, members);
       if (next === before) await pause(options.clock, RETRY_MS, signal);
     }
   }
@@ -95,9 +106,11 @@ interface ProbeResult {
   committed: { height: Height; hash: Hash | null };
 }
 
-async function probeOrThrow(options: TailOptions): Promise<ProbeResult> {
-  const { view, probes } = await inspectWithProbes(options);
-  const nodes = admittedNodes(probes, view, options.nodes);
+async function probeOrThrow(options: TailOptions, members: TailNodes): Promise<ProbeResult> {
+  let { view, probes } = await inspectWithProbes({ ...options, nodes: members.nodes });
+  if (await members.take(membershipOf(probes).configuration))
+    ({ view, probes } = await inspectWithProbes({ ...options, nodes: members.nodes }));
+  const nodes = admittedNodes(probes, view, members.nodes);
   if (nodes.length < view.quorum || view.committed === null) {
     const code = view.verdict === 'CRIT' && view.reasonCode !== 'OK' ? view.reasonCode : 'NO_QUORUM';
     throw new SeqError({
@@ -114,11 +127,11 @@ async function probeOrThrow(options: TailOptions): Promise<ProbeResult> {
 }
 
 /** While following, a lost quorum means waiting: without a quorum, nothing new can be committed. */
-async function probePatiently(options: TailOptions): Promise<ProbeResult> {
+async function probePatiently(options: TailOptions, members: TailNodes): Promise<ProbeResult> {
   let said = '';
   for (;;) {
     try {
-      return await probeOrThrow(options);
+      return await probeOrThrow(options, members);
     } catch (error) {
       if (!(error instanceof SeqError) || !error.retryable || options.signal?.aborted) throw error;
       if (error.message !== said) options.onWait?.(error.message);

@@ -4,6 +4,7 @@
 import { bounded } from '../nodes/ask-all.js';
 import type { Clock, NodePort } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
+import { shownBy } from '../protocol/copies.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 import { markForeign } from './cluster-name.js';
 import { membershipOf } from './membership.js';
@@ -97,10 +98,16 @@ async function addHeadEntries(
   probes: NodeProbe[],
   { nodes, limitMs, clock, expectedCluster }: InspectOptions,
 ): Promise<NodeProbe[]> {
-  const { members } = membershipOf(probes, expectedCluster);
+  const { configuration, members } = membershipOf(probes, expectedCluster);
   const views = members.flatMap((o) => (o.reply.outcome === 'accepted' ? [{ id: o.id, view: o.reply.value }] : []));
   const proof = proveCommitted(
-    views.map(({ id, view }) => ({ id, admitted: view.admission === 'admitted', facts: view, headEntry: null })),
+    views.map(({ id, view }) => ({
+      id,
+      admitted: view.admission === 'admitted',
+      facts: view,
+      shown: configuration && shownBy(view),
+      headEntry: null,
+    })),
     { configured: members.length, silent: 0 },
   );
   if (!proof.wantsHeadEntries) return probes;

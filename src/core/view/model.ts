@@ -3,6 +3,7 @@
 // the members of the cluster's configuration (membership.ts). A node without an answer has a row and counts as lost. It
 // never counts as a "no", or as empty. docs/PROTOCOL.md sections 1, 7, 8 and 9.
 import { quorumOf } from '../config.js';
+import { shownBy } from '../protocol/copies.js';
 import {
   MAX_EPOCH_LEAP,
   sequencerOf,
@@ -37,6 +38,7 @@ export function summarize(probed: readonly NodeProbe[], options: SummarizeOption
         id: a.id,
         admitted: a.view.admission === 'admitted',
         facts: a.view,
+        shown: configuration && shownBy(a.view),
         headEntry: headEntryOf(a.headEntry, a.view),
       })),
     { configured, silent },

@@ -1,14 +1,17 @@
 // What do the nodes' heads prove to be committed (docs/PROTOCOL.md sections 7 and 9)? Pure. There are exactly two
 // proofs. Either q admitted nodes have the same (height, epoch, hash) as their head, or an entry stands on top of the
-// block (I5). At the head, copies of different epochs are not added up. A node whose memory is in doubt never has a
-// vote, but its entries count for I5.
+// block (I5). The holders say what q is (protocol/copies.ts). At the head, copies of different epochs are not added up.
+// A node whose memory is in doubt never has a vote, but its entries count for I5.
 import { quorumOf } from '../config.js';
+import { enoughCopies, type Shown } from '../protocol/copies.js';
 import type { Entry, Epoch, Hash, HeadFacts, Height } from '../protocol/types.js';
 
 export interface ProofNode {
   id: string;
   admitted: boolean;
   facts: HeadFacts;
+  /** The configuration that it showed together with its head. Null: it knows none. */
+  shown: Shown | null;
   /** The entry at its head, when it was read. */
   headEntry: Entry | null;
 }
@@ -46,6 +49,7 @@ export interface Proof {
 
 export function proveCommitted(nodes: readonly ProofNode[], cluster: { configured: number; silent: number }): Proof {
   const quorum = quorumOf(cluster.configured);
+  const enough = enoughCopies(new Map(nodes.map(({ id, shown }) => [id, shown])), cluster.configured);
   const claims: { height: Height; hash: Hash | null; why: string; nodes: string[] }[] = [];
   const groups = groupHeads(nodes.filter((n) => n.admitted && n.facts.head > n.facts.floor));
 
@@ -58,7 +62,7 @@ export function proveCommitted(nodes: readonly ProofNode[], cluster: { configure
     }
   }
   for (const group of groups) {
-    if (group.nodes.length >= quorum) {
+    if (enough(group.nodes, group.epoch)) {
       claims.push({
         height: group.height,
         hash: group.hash,

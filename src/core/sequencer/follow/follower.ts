@@ -304,7 +304,7 @@ export class Follower {
         id: nodes[i]!.id,
         admitted: admitted && membership.asks(i),
         entries: [...entries.values()].filter(({ epoch }) => epoch <= shownEpoch),
-        ...(configuration === null ? {} : { shown: { configuration, incarnation } }),
+        shown: configuration && { configuration, incarnation, epoch: shownEpoch },
       }));
       const { committed, anomalies } = committedPrefix(followed, members, head());
       for (const next of committed) {
