@@ -219,7 +219,7 @@ test('damaged entries: found by their hash, their fields, their id; the good one
   const shapes = [
     '4 its fields say 9-1',
     '5 field owner is missing',
-    '6 field timestamp is not a whole number below 2^53',
+    '6 field timestamp is not a whole number of at most 2^48',
     'null field height is missing',
   ];
   expect(await read(true)).toEqual([

@@ -141,6 +141,20 @@ export function parseVersion(text: string): Version | null {
   return epoch === undefined ? null : { epoch: Number(epoch), turn: Number(turn) };
 }
 
+export const NO_TERM_MADE_IT = 'no term has made such a configuration';
+
+/**
+ * Why no term can have made the configuration of a node that counts; '' when one can have. It reaches such a node only
+ * by a claim or an admission of the term that made it, or of a later term. So its epoch is at most the node's.
+ */
+export function whyStray(config: string, epoch: Epoch): string {
+  if (config === '') return '';
+  const [words = ''] = config.split(' ', 1);
+  const version = parseVersion(words);
+  if (version !== null && version.epoch <= epoch) return '';
+  return `its configuration is ${words.slice(0, 40)}, and its epoch is ${epoch}: ${NO_TERM_MADE_IT}`;
+}
+
 export function compareVersions(a: Version, b: Version): number {
   return a.epoch - b.epoch || a.turn - b.turn;
 }

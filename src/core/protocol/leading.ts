@@ -428,7 +428,8 @@ export function onInspected(context: StepContext, node: NodeIndex, reply: NodeRe
       `NOT_ADMITTED: ${view.admission}${view.admissionWhy ? ` (${view.admissionWhy})` : ''}`,
     );
     damageGone(progress); // the server itself now sees that its memory does not count
-    if (mayReadmit(state, view.admission)) beginAdmission(context, node, view);
+    // The server would refuse the call: it takes the stray configuration for a later one.
+    if (view.strayConfig === undefined && mayReadmit(state, view.admission)) beginAdmission(context, node, view);
     return;
   }
   if (progress.damage && progress.damage.incarnation !== view.incarnation) damageGone(progress);

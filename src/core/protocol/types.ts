@@ -343,6 +343,11 @@ export interface NodeView extends HeadFacts {
   admission: AdmissionState;
   /** A sentence that says why, for `damaged`, `foreign`, `restarted`. */
   admissionWhy: string;
+  /**
+   * The configuration in its record, when no term can have made it. Then `config` is '', and the node is `damaged`
+   * until that field is deleted by hand: it would refuse every later configuration.
+   */
+  strayConfig?: string;
   /** `<clusterId>.<generation>`, '' when there is no record. */
   cluster: string;
   /** The node id in its record, '' when there is none. */

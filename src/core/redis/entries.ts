@@ -2,21 +2,23 @@
 // recomputed when the payload is there. A node cannot check SHA-256 itself, so a flipped byte or a hand-edited entry is
 // found here. Damaged entries are listed, never dropped.
 import { blockHash } from '../chain/block.js';
-import type { DamagedEntry, EntriesRead, Entry } from '../protocol/types.js';
-import { list, text, UnreadableReply, whole } from './replies.js';
+import { MAX_NUMBER, type DamagedEntry, type EntriesRead, type Entry } from '../protocol/types.js';
+import { list, text, UnreadableReply } from './replies.js';
 
 const ID = /^(0|[1-9]\d{0,19})-(0|[1-9]\d{0,19})$/;
 export const HASH = /^[0-9a-f]{64}$/;
 const [ZERO, DASH] = [48, 45];
 
+/**
+ * A script takes no number above 2^48, so no term wrote such an entry. Nobody could take it over, because the scripts
+ * of the other nodes would refuse it.
+ */
 function number(fields: Map<string, Buffer>, name: string): number {
   const raw = fields.get(name);
   if (raw === undefined) throw new UnreadableReply(`field ${name} is missing`);
-  try {
-    return whole(raw);
-  } catch {
-    throw new UnreadableReply(`field ${name} is not a whole number below 2^53`);
-  }
+  const value = digits(raw);
+  if (value < 0) throw new UnreadableReply(`field ${name} is not a whole number of at most 2^48`);
+  return value;
 }
 
 function hash(fields: Map<string, Buffer>, name: string): string {
@@ -99,7 +101,7 @@ function layoutOf(flat: readonly unknown[]): Layout | null {
   return Object.values(found).includes(-1) ? null : { names: names as Buffer[], at: found };
 }
 
-/** Digits → number, as `whole` reads them; −1 when they are not a whole number. */
+/** Digits → number; −1 when they are not a whole number, or above 2^48. */
 function digits(raw: Buffer): number {
   const { length } = raw;
   if (length === 0 || length > 16 || (length > 1 && raw[0] === ZERO)) return -1;
@@ -109,7 +111,7 @@ function digits(raw: Buffer): number {
     if (digit < 0 || digit > 9) return -1;
     value = value * 10 + digit;
   }
-  return value <= Number.MAX_SAFE_INTEGER ? value : -1;
+  return value <= MAX_NUMBER ? value : -1;
 }
 
 function isIdOf(id: Buffer, height: Buffer, epoch: Buffer): boolean {

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { genesisHash } from '../chain/block.js';
 import { InvariantError } from '../errors.js';
 import type { ClusterIdentity } from '../ports.js';
+import { whyStray } from '../protocol/configuration.js';
 import type {
   AdmissionState,
   Block,
@@ -181,14 +182,17 @@ function parseView(values: unknown[]): NodeView {
   const request = record(view.get('request'));
   const info: Record<string, string> = {};
   for (const [name, value] of record(view.get('info'))) info[name] = text(value);
+  const epoch = lenient(text(view.get('epoch')));
+  const stray = admission === 'admitted' ? whyStray(of('config'), epoch) : '';
   return {
-    admission: admission as AdmissionState,
-    admissionWhy: text(view.get('why')),
+    admission: stray === '' ? (admission as AdmissionState) : 'damaged',
+    admissionWhy: stray === '' ? text(view.get('why')) : stray,
+    ...(stray === '' ? {} : { strayConfig: of('config') }),
     cluster: of('cluster'),
     node: of('node'),
     incarnation: of('incarnation'),
     pending: of('pending'),
-    config: of('config'),
+    config: stray === '' ? of('config') : '',
     admittedRunId: of('run'),
     runId: text(view.get('run')),
     head: lenient(of('head')),
@@ -197,7 +201,7 @@ function parseView(values: unknown[]): NodeView {
     floor: lenient(of('floor')),
     floorHash: of('floor_hash'),
     lock: lock === '' ? null : { owner: lock, pttlMs: pttl(view.get('lock_pttl')) },
-    epoch: lenient(text(view.get('epoch'))),
+    epoch,
     claimant: of('claimant'),
     length: whole(view.get('length')),
     hold:

@@ -30,6 +30,11 @@ export function deleteEpoch(url: string): string {
   return `redis-cli -u ${url} del seq:epoch:token`;
 }
 
+/** The command for a configuration that no term can have made. The next claim notes the right one. */
+export function deleteConfiguration(url: string): string {
+  return `redis-cli -u ${url} hdel seq:node:admission config`;
+}
+
 export function epochsOf(view: ClusterView, probes: readonly NodeProbe[]): EpochView {
   const known = view.nodes.flatMap((n) => (n.epoch === null ? [] : [n.epoch]));
   const ofAdmitted = view.nodes.flatMap((n) => (n.admitted && n.epoch !== null ? [n.epoch] : []));

@@ -301,7 +301,9 @@ function notAdmitted(view: NodeView, leader: LeaderRow | null): string {
     case 'wiped':
       return `its record is gone${why}: it lost its memory`;
     case 'damaged':
-      return `its record and its stream disagree${why}`;
+      return view.strayConfig === undefined
+        ? `its record and its stream disagree${why}`
+        : `${view.admissionWhy}; somebody wrote it by hand: delete that field`;
     case 'admitting':
       return leader === null
         ? `its re-admission was begun and not finished${why}: only a leader can go on with it, and nobody leads`

@@ -3,7 +3,8 @@
 // Findings are in the order in which they must be repaired. docs/PROTOCOL.md sections 8 and 9.
 import { reachCommand } from './reach-command.js';
 import { MAX_EPOCH_LEAP, serverOf } from '../protocol/types.js';
-import { deleteEpoch } from './epochs.js';
+import { NO_TERM_MADE_IT } from '../protocol/configuration.js';
+import { deleteConfiguration, deleteEpoch } from './epochs.js';
 import { wrongClockText } from '../nodes/node-clocks.js';
 import { inWords, isLate, leaseTiming } from './lease.js';
 import { DENIED, deniedNext } from './no-answer.js';
@@ -331,6 +332,8 @@ function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): 
       case 'EMPTY':
         return warn('NODE_NOT_ADMITTED', `${n.id} is not admitted: ${n.note}`, `seq node admit --on ${n.id}${target}`);
       case 'OUT':
+        if (n.note.includes(NO_TERM_MADE_IT))
+          return warn('NODE_NOT_ADMITTED', `${n.id} is not admitted: ${n.note}`, deleteConfiguration(n.url));
         return warn(
           'NODE_NOT_ADMITTED',
           `${n.id} is not admitted: ${n.note}`,
