@@ -258,7 +258,7 @@ describe('tail: below the floor', () => {
         script: 'announce',
         ttlMs: 60_000,
         presence: {
-          id: 'seq-a',
+          id: 'seq-b',
           role: 'leader',
           height: 13,
           version: '1',
