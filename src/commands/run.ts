@@ -62,7 +62,7 @@ export default class Run extends SeqCommand {
       helpValue: 'URL',
       description: 'another sequencer, for blocks the nodes no longer have (repeat)',
     }),
-    priority: countFlag({ description: '0 takes over first; each step waits one more turn (0)' }),
+    priority: countFlag({ description: 'the lowest number takes over first (0)' }),
     producer: Flags.string({
       helpValue: 'batch|exec',
       options: ['batch', 'exec'],

@@ -122,12 +122,30 @@ export interface Receipt {
   epoch: Epoch;
 }
 
+/** A block whose bytes in the store are not the ones that were appended. */
+export interface DamagedBlock {
+  height: Height;
+  why: string;
+}
+
 /** This sequencer's own copy of the committed chain (LMDB in production). It has one writer and many readers. */
 export interface ChainStore {
   /** Highest block appended (it may not be synced yet). When the store is empty: height 0 and the genesis hash. */
   head(): { height: Height; hash: Hash; timestamp: number; epoch: Epoch };
-  /** Sees appended blocks at once, whether they are synced or not. */
+  /**
+   * Sees appended blocks at once, whether they are synced or not. A block whose hash does not match is given to nobody:
+   * undefined, and `damaged` knows it.
+   */
   get(height: Height): CommittedBlock | undefined;
+  /** The damaged blocks found so far, by height. A store in memory has none. */
+  readonly damaged?: ReadonlyMap<Height, DamagedBlock>;
+  /** The listener gets every damaged block, also those that were found before. */
+  onDamage?(listener: (damaged: DamagedBlock) => void): void;
+  /**
+   * Puts the right bytes in the place of a damaged block. Resolves once they are synced. False when this is not the
+   * block that was there.
+   */
+  mend?(block: CommittedBlock): Promise<boolean>;
   /**
    * For stores that must fetch blocks before `get` sees them. It fetches from `from` on, as many as fit into one batch.
    */

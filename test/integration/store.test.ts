@@ -20,7 +20,7 @@ import { open } from 'lmdb';
 import { blockHash, genesisHash } from '../../src/core/chain/block.js';
 import { encodeExec, encodeItems, itemDigest } from '../../src/core/chain/items.js';
 import { InvariantError, type SeqError } from '../../src/core/errors.js';
-import type { ChainStore } from '../../src/core/ports.js';
+import type { ChainStore, CommittedBlock, DamagedBlock } from '../../src/core/ports.js';
 import { openStoreReader } from '../../src/core/store/lmdb-reader.js';
 import { openStore, type LmdbStore } from '../../src/core/store/lmdb-store.js';
 import { ChainMaker, keyed, text } from '../support/blocks.js';
@@ -408,6 +408,65 @@ const nextLine = async (lines: AsyncIterator<string>): Promise<[string, number, 
   const [word, height, hash] = (value as string).split(' ');
   return [word!, Number(height), hash!];
 };
+
+/** Changes one bit of the closed file, `offset` bytes into `bytes`. Returns how many places it changed. */
+function flipBit(bytes: Uint8Array, offset: number): number {
+  const path = join(dir, 'chain.mdb');
+  const file = readFileSync(path);
+  let flipped = 0;
+  for (let at = file.indexOf(bytes); at >= 0; at = file.indexOf(bytes, at + 1), flipped++) file[at + offset]! ^= 1;
+  writeFileSync(path, file);
+  return flipped;
+}
+
+describe('store: a disk that changes bits', () => {
+  const payload = (height: number) => text(`the payload of block ${height}, `.repeat(40));
+  const written = async (): Promise<CommittedBlock[]> => {
+    const maker = new ChainMaker();
+    const chain = await store();
+    const blocks = Array.from({ length: 200 }, (_, at) => maker.block(payload(at + 1), { epoch: 3 }));
+    await Promise.all(blocks.map((block) => chain.append(block)));
+    await chain.close();
+    return blocks;
+  };
+
+  const headerOf = ({ hash, parent }: CommittedBlock) => Buffer.from(hash + parent, 'hex');
+  test.each<[string, (block: CommittedBlock) => Uint8Array, number]>([
+    ['its payload', ({ data }) => data, 100],
+    ['the hash in its header', headerOf, 5],
+    ['the parent in its header', headerOf, 40],
+    ['the time in its header', headerOf, 71],
+  ])('store: one bit of %s → block 3 is given to nobody, told, and mended only with its own bytes', async (_where, of, offset) => {
+    const blocks = await written();
+    expect(flipBit(of(blocks[2]!), offset)).toBeGreaterThan(0);
+    const chain = await store();
+    const told: DamagedBlock[] = [];
+    chain.onDamage((damaged) => told.push(damaged));
+    expect(chain.get(3)).toBeUndefined();
+    expect(chain.get(3)).toBeUndefined();
+    expect(told.filter(({ height }) => height === 3)).toEqual([{ height: 3, why: 'its bytes do not match its hash' }]);
+    expect(chain.get(5)?.hash).toBe(blocks[4]!.hash);
+    const reader = openStoreReader(dir);
+    opened.push(reader);
+    expect(await refused(() => reader.get(3))).toMatchObject({ code: 'STORE_DAMAGED' });
+
+    const stranger = new ChainMaker('c2');
+    const others = [1, 2, 3].map(() => stranger.block(payload(3), { epoch: 3 }));
+    expect(await chain.mend(others[2]!)).toBe(false);
+    expect(chain.get(3)).toBeUndefined();
+    for (const height of [...chain.damaged.keys()]) {
+      const block = blocks[height - 1]!;
+      expect(await chain.mend({ ...block, data: text('other bytes') })).toBe(false);
+      expect(await chain.mend(block)).toBe(true);
+    }
+    expect(chain.get(3)).toMatchObject({ hash: blocks[2]!.hash, parent: blocks[2]!.parent, epoch: 3 });
+    expect(Buffer.from(chain.get(3)!.data)).toEqual(Buffer.from(blocks[2]!.data));
+    expect(chain.damaged.size).toBe(0);
+    await chain.close();
+    const again = await store();
+    expect(blocks.every(({ height, hash }) => again.get(height)?.hash === hash)).toBe(true);
+  });
+});
 
 describe('store: two processes', () => {
   test(

@@ -35,6 +35,39 @@ async function ledWithSpy(): Promise<{
 
 const text = (s: string) => new TextEncoder().encode(s);
 
+describe('turns', () => {
+  it('a high --priority, alone → it leads as soon as a sequencer of priority 0 would', async () => {
+    const took = async (priority: number): Promise<number> => {
+      const cluster = new VirtualCluster();
+      const one = cluster.start('seq-a', undefined, { priority });
+      return cluster.until(() => cluster.leader() === one, 2000, 'a leader');
+    };
+    expect(await took(100_000)).toBe(await took(0));
+  });
+
+  it('the leader stops → the lowest number leads, however far the numbers are apart and whatever the ids', async () => {
+    const cluster = new VirtualCluster();
+    const first = cluster.start('seq-c');
+    await cluster.until(() => cluster.leader() === first, 2000, 'a leader');
+    const last = cluster.start('seq-a', undefined, { priority: 100_000 });
+    const next = cluster.start('seq-b', undefined, { priority: 7 });
+    await cluster.until(
+      () => [last, next].every(({ sequencer }) => sequencer.status().ready),
+      2000,
+      'both followers ready',
+    );
+    await cluster.clock.advance(1000);
+    const stopping = first.sequencer.stop('SIGTERM', 'test');
+    await cluster.until(() => next.sequencer.status().role === 'leader', 1000, 'seq-b leads');
+    await cluster.clock.advance(1000);
+    await stopping;
+    const stoppingNext = next.sequencer.stop('SIGTERM', 'test');
+    await cluster.until(() => last.sequencer.status().role === 'leader', 1000, 'seq-a leads, alone');
+    await cluster.clock.advance(1000);
+    await stoppingNext;
+  });
+});
+
 describe('a cluster under virtual time', () => {
   it('two sequencers start → one leads, blocks come at block time, both stores hold the same chain', async () => {
     const cluster = new VirtualCluster();

@@ -7,6 +7,13 @@ export const DATA = {
     causes: ['permissions', 'a damaged file, or a file of another program'],
     todo: ['check the folder of --store', 'start with an empty store: it is filled from nodes and peers'],
   },
+  STORE_DAMAGED: {
+    meaning:
+      "A block in a sequencer's store does not match its hash. No node, feed, child or peer gets it. The sequencer " +
+      'fetches the right bytes from the nodes and from peers, and checks them against the chain.',
+    causes: ['a disk or memory that changed bits', 'a file changed by hand'],
+    todo: ['check the disk', 'start a sequencer that has the block, with --http: the damaged store is mended from it'],
+  },
   STORE_FOREIGN: {
     meaning: 'The store holds the chain of another cluster or lane.',
     causes: ['a wrong --store', 'the cluster was made anew'],

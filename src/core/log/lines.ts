@@ -58,6 +58,13 @@ export function lineOf(event: SeqEvent): LogLine {
       return { level: 'debug', message: `committed ${event.height}`, fields };
     case 'stored':
       return { level: 'debug', message: `stored ${event.height}`, fields };
+    case 'store':
+      return {
+        level: event.state === 'damaged' ? 'error' : 'info',
+        message: `block ${event.height} of the store is ${event.state}: ${event.why}`,
+        fields,
+        same: sameness(type, String(event.height), event.state, event.why),
+      };
     case 'node':
       return {
         level: event.why === '' || ELECTION.test(event.why) ? 'info' : 'warn',

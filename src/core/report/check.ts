@@ -55,6 +55,7 @@ const SPEAKS: Record<Exclude<ReasonCode, 'OK'>, CheckName | 'own'> = {
   RETENTION_NARROWED: 'nodes',
   RETENTION_CLOSING: 'lag',
   RETENTION_LOST: 'lag',
+  STORE_DAMAGED: 'stream',
 };
 
 export function judgeCheck(check: CheckName, seen: Seen, limits: Thresholds): CheckAnswer {

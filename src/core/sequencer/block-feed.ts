@@ -2,6 +2,7 @@
 import { EXIT, SeqError } from '../errors.js';
 import type { ChainStore, CommittedBlock } from '../ports.js';
 import type { Height } from '../protocol/types.js';
+import { damagedBlock } from '../store/store-errors.js';
 
 export interface BlockFeedOptions {
   store: ChainStore;
@@ -25,12 +26,21 @@ export class BlockFeed {
     return height <= this.options.reached() ? this.options.store.get(height) : undefined;
   }
 
+  /** As `block`, for one reader: throws STORE_DAMAGED where the store holds the block and may not give it out. */
+  proven(height: Height): CommittedBlock | undefined {
+    const block = this.block(height);
+    if (block === undefined && this.options.store.damaged?.has(height)) throw damagedBlock(height);
+    return block;
+  }
+
   async *follow(from: Height, signal: AbortSignal): AsyncIterable<CommittedBlock> {
     for (let height = Math.max(1, from); !signal.aborted;) {
       const block = this.block(height);
       if (block) {
         yield block;
         height++;
+      } else if (this.options.store.damaged?.has(height)) {
+        throw damagedBlock(height);
       } else if (height <= this.options.reached()) {
         throw new SeqError({
           code: 'NOT_FOUND',

@@ -53,7 +53,10 @@ export class Presences {
     await this.announce(this.ttlMs());
   }
 
-  /** How many ready followers come before `id`: lower priority number first, then by id. */
+  /**
+   * How many ready followers come before `id`: lower priority number first, then by id. Only those that are there
+   * count: a priority is an order among them, and no wait of its own.
+   */
   rank(seen: ProbeResult, id: string, priority: number): number {
     const ahead = new Set<string>();
     for (const reply of seen.replies) {
@@ -65,8 +68,7 @@ export class Presences {
         if (theirs < priority || (theirs === priority && other.id < id)) ahead.add(other.id);
       }
     }
-    // A priority means a wait even when no other sequencer is known.
-    return Math.max(ahead.size, priority > 0 ? priority : 0);
+    return ahead.size;
   }
 
   private async announce(ttlMs: number): Promise<void> {

@@ -166,8 +166,17 @@ function floorOf(api: SequencerApi, head: number): number {
   let high = head;
   while (low < high) {
     const middle = Math.floor((low + high) / 2) + 1;
-    if (middle <= head && api.block(middle) === undefined) low = middle;
+    if (middle <= head && !holds(api, middle)) low = middle;
     else high = middle - 1;
   }
   return low;
+}
+
+/** A damaged block is there, although nobody gets it. */
+function holds(api: SequencerApi, height: number): boolean {
+  try {
+    return api.block(height) !== undefined;
+  } catch {
+    return true;
+  }
 }

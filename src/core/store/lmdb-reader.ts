@@ -1,7 +1,7 @@
 // Reads a store from another process while its sequencer writes. Every call sees the newest synced state. The reader
 // changes nothing except the file's length, where LMDB cut off the end (meta-pages.ts).
 import { existsSync } from 'node:fs';
-import { genesisHash } from '../chain/block.js';
+import { blockHash, genesisHash } from '../chain/block.js';
 import type { CommittedBlock } from '../ports.js';
 import type { Hash, Height } from '../protocol/types.js';
 import {
@@ -14,7 +14,7 @@ import {
   type About,
   type ChainFile,
 } from './chain-file.js';
-import { absent, readFailed, unreadable } from './store-errors.js';
+import { absent, damagedBlock, readFailed, unreadable } from './store-errors.js';
 
 export interface StoreReader {
   readonly cluster: string;
@@ -23,6 +23,7 @@ export interface StoreReader {
   readonly generation: number;
   /** Highest synced block; height 0 and the genesis hash when empty. */
   head(): { height: Height; hash: Hash };
+  /** Throws STORE_DAMAGED when the block's bytes do not match its hash. */
   get(height: Height): CommittedBlock | undefined;
   /** Blocks from…to (inclusive; the default is the present head), in order. They are read one by one. */
   range(from: Height, to?: Height): IterableIterator<CommittedBlock>;
@@ -58,7 +59,11 @@ function reader(file: ChainFile, dir: string, about: About): StoreReader {
     }
   };
   const get = (height: Height): CommittedBlock | undefined =>
-    fresh(() => (Number.isSafeInteger(height) && height >= 1 ? readBlock(file, height) : undefined));
+    fresh(() => {
+      const block = Number.isSafeInteger(height) && height >= 1 ? readBlock(file, height) : undefined;
+      if (block !== undefined && blockHash(block) !== block.hash) throw damagedBlock(height, dir);
+      return block;
+    });
   const head = (): { height: Height; hash: Hash } =>
     fresh(() => {
       const height = lastHeight(file);

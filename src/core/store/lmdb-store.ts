@@ -6,7 +6,7 @@ import { blockHash, genesisHash } from '../chain/block.js';
 import { keyNamesOf, keysOf } from '../chain/items.js';
 import { invariant } from '../errors.js';
 import { makeFolder } from '../home.js';
-import type { ChainStore, CommittedBlock } from '../ports.js';
+import type { ChainStore, CommittedBlock, DamagedBlock } from '../ports.js';
 import type { Height } from '../protocol/types.js';
 import {
   META,
@@ -29,6 +29,7 @@ import {
   type StoredReceipt,
 } from './records.js';
 import { cannotBeMade, closed, readFailed, writeFailed } from './store-errors.js';
+import { ProvenBlocks } from './proven.js';
 import { RetainedFloor } from './retained-floor.js';
 import { takeWriterLock } from './writer-lock.js';
 
@@ -106,6 +107,8 @@ export class LmdbStore implements ChainStore {
   private prunedTo: Height;
   private failure: unknown = null;
   private isClosed = false;
+  private readonly proven: ProvenBlocks;
+  private readonly damageListeners: ((damaged: DamagedBlock) => void)[] = [];
 
   constructor(
     private readonly file: ChainFile,
@@ -114,6 +117,7 @@ export class LmdbStore implements ChainStore {
     private top: StoredHeader | undefined,
     private window: KeyWindow,
   ) {
+    this.proven = new ProvenBlocks(file, (damaged) => this.damageListeners.forEach((tell) => tell(damaged)));
     this.genesis = genesisHash(options.cluster, options.lane);
     this.keepItems = options.keepItems ?? KEEP_ITEMS;
     this.keepMs = options.keepMs ?? KEEP_MS;
@@ -136,7 +140,45 @@ export class LmdbStore implements ChainStore {
   get(height: Height): CommittedBlock | undefined {
     if (!this.holds(height)) return undefined;
     this.mustBeOpen();
-    return this.pending.get(height)?.block ?? readBlock(this.file, height);
+    return this.pending.get(height)?.block ?? this.proven.read(height);
+  }
+
+  get damaged(): ReadonlyMap<Height, DamagedBlock> {
+    return this.proven.damaged;
+  }
+
+  onDamage(listener: (damaged: DamagedBlock) => void): void {
+    this.damageListeners.push(listener);
+    for (const damaged of this.proven.damaged.values()) listener(damaged);
+  }
+
+  async mend(block: CommittedBlock): Promise<boolean> {
+    const { height, data } = block;
+    if (!this.proven.damaged.has(height)) return false;
+    this.mustBeOpen();
+    const above = this.pending.get(height + 1)?.header ?? this.proven.header(height + 1);
+    if (!this.proven.proves(block, above?.parent)) return false;
+    // No hash covers the epoch. The store's own word comes first, where the rest of its header is right.
+    const former = this.proven.header(height);
+    const intact =
+      former?.hash === block.hash && former.parent === block.parent && former.timestamp === block.timestamp;
+    const { hash, parent, timestamp } = block;
+    const header: StoredHeader = {
+      ...{ height, hash, parent, timestamp },
+      epoch: intact ? former.epoch : block.epoch,
+      size: data.length,
+      keyed: keysOf(data).length,
+    };
+    try {
+      await this.file.root.batch(() => {
+        void this.file.blocks.put(heightKey(height), asBuffer(data));
+        void this.file.headers.put(heightKey(height), encodeHeader(header));
+      });
+    } catch (error) {
+      throw writeFailed(this.options.dir, await commitReason(error));
+    }
+    this.proven.mended(height);
+    return true;
   }
 
   header(height: Height): ReturnType<ChainStore['header']> {

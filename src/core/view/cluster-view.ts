@@ -49,7 +49,8 @@ export type ReasonCode =
   | 'CLOCK_OFF'
   | 'RETENTION_NARROWED'
   | 'RETENTION_CLOSING'
-  | 'RETENTION_LOST';
+  | 'RETENTION_LOST'
+  | 'STORE_DAMAGED';
 
 export interface Finding {
   verdict: Exclude<Verdict, 'OK'>;

@@ -20,6 +20,8 @@ export interface SequencerRow {
   host: string;
   /** The reason of a leader that keeps fewer blocks on the nodes than its configuration says. '' otherwise. */
   retentionWhy: string;
+  /** The heights at which its own store is damaged and not mended yet. '' when there are none. */
+  storeDamaged: string;
   /** Whether its store is inside the nodes' retained range, by its own statement. */
   margin: 'inside' | 'falling' | 'outside';
   /**
@@ -71,6 +73,7 @@ export function mergePresence(views: readonly NodeView[], committed: Height | nu
         why: presence.extra['why'] ?? '',
         host: presence.extra['host'] ?? '',
         retentionWhy: presence.extra['retentionWhy'] ?? '',
+        storeDamaged: presence.extra['storeDamaged'] ?? '',
         margin:
           presence.extra['margin'] === 'falling' || presence.extra['margin'] === 'outside'
             ? presence.extra['margin']

@@ -400,6 +400,14 @@ function softFindings(facts: Facts, target: string, options: SummarizeOptions): 
         next: [`seq doctor${target}`],
         reason: `${s.id}: ${s.retentionWhy}`,
       });
+    if (s.storeDamaged !== '')
+      found.push({
+        verdict: 'WARN',
+        code: 'STORE_DAMAGED',
+        nodes: [],
+        next: [`seq doctor${target}`],
+        reason: `${s.id}: its store is damaged at height ${s.storeDamaged}; no node and no peer had the block yet`,
+      });
     if (s.margin === 'falling') {
       found.push({
         verdict: 'WARN',

@@ -1,0 +1,123 @@
+// Mends damaged blocks of the local store while the sequencer runs (docs/PROTOCOL.md section 10). The store gives a
+// damaged block to nobody. Here the right bytes are fetched, first from the nodes, then from the feeds of peers. The
+// store checks them against the hashes that it has, so no source is believed.
+import { genesisHash } from '../chain/block.js';
+import type { EmitEvent } from '../events.js';
+import { familyOf } from '../generation.js';
+import { pause } from '../nodes/pause.js';
+import { fetchFromPeer } from '../nodes/peer-feed.js';
+import type { ProbeResult } from '../nodes/probe.js';
+import type { ChainStore, Clock, ClusterIdentity, CommittedBlock, DamagedBlock, NodePort } from '../ports.js';
+import type { Height } from '../protocol/types.js';
+
+/** Between two attempts. The block may be on a node or a peer that does not answer now. */
+const RETRY_MS = 2000;
+const READ_MS = 2000;
+/** How many damaged heights a presence record names. */
+const TOLD = 3;
+
+export interface StoreMendingOptions {
+  store: ChainStore;
+  identity: ClusterIdentity;
+  clock: Clock;
+  emit: EmitEvent;
+  /** This sequencer's own address. It is never asked. */
+  url: string;
+  peers: readonly string[];
+  peerToken?: string;
+  peerCa?: string;
+}
+
+export class StoreMending {
+  private running = false;
+
+  constructor(
+    private readonly options: StoreMendingOptions,
+    private readonly nodes: () => readonly NodePort[],
+    private readonly look: () => Promise<ProbeResult>,
+    private readonly signal: AbortSignal,
+  ) {
+    options.store.onDamage?.((damaged) => this.found(damaged));
+  }
+
+  /** For the presence record, while something is damaged. */
+  facts(): Record<string, string> {
+    const heights = [...(this.options.store.damaged?.keys() ?? [])].sort((a, b) => a - b);
+    if (heights.length === 0) return {};
+    const more = heights.length > TOLD ? ` and ${heights.length - TOLD} more` : '';
+    return { storeDamaged: `${heights.slice(0, TOLD).join(', ')}${more}` };
+  }
+
+  private found({ height, why }: DamagedBlock): void {
+    this.options.emit({
+      type: 'store',
+      state: 'damaged',
+      height,
+      why: `${why}; it is given to nobody, and fetched from the nodes and peers`,
+    });
+    if (this.running) return;
+    this.running = true;
+    void this.run();
+  }
+
+  private async run(): Promise<void> {
+    const { store, clock } = this.options;
+    // Whoever reads the store now has to end first: a mended block must not come in the middle of its turn.
+    await Promise.resolve();
+    while (store.damaged !== undefined && store.damaged.size > 0 && !this.signal.aborted) {
+      for (const height of [...store.damaged.keys()]) await this.mend(height);
+      if (store.damaged.size > 0) await pause(clock, RETRY_MS);
+    }
+    this.running = false;
+  }
+
+  private async mend(height: Height): Promise<void> {
+    const { store, emit } = this.options;
+    try {
+      for await (const { block, from } of this.copies(height)) {
+        if (this.signal.aborted) return;
+        if (!(await store.mend!(block))) continue;
+        emit({ type: 'store', state: 'mended', height, why: `the right bytes came from ${from}` });
+        return;
+      }
+    } catch (error) {
+      if (this.signal.aborted) return;
+      const why = error instanceof Error ? error.message : String(error);
+      emit({ type: 'store', state: 'damaged', height, why: `it could not be mended: ${why}` });
+    }
+  }
+
+  /** The block as the nodes have it, then as the peers have it. */
+  private async *copies(height: Height): AsyncGenerator<{ block: CommittedBlock; from: string }> {
+    for (const node of this.nodes()) {
+      const read = await node.read({ from: height, to: height, limit: 1, data: true }, READ_MS);
+      const entry = read.outcome === 'accepted' ? read.value.entries[0] : undefined;
+      if (entry?.height !== height || entry.data === undefined) continue;
+      const { hash, parent, timestamp, epoch, data } = entry;
+      yield { block: { height, hash, parent, timestamp, epoch, data }, from: node.id };
+    }
+    const { url, peers, peerToken, peerCa, store, identity } = this.options;
+    const seen = await this.look();
+    const shown = seen.replies.flatMap((reply) =>
+      reply?.outcome === 'accepted' ? reply.value.sequencers.map((one) => one.url) : [],
+    );
+    const genesis = genesisHash(familyOf(identity.cluster), identity.lane);
+    const parent = height === 1 ? genesis : store.header(height - 1)?.hash;
+    for (const peer of new Set([...peers, ...shown])) {
+      if (peer === '' || peer === url || parent === undefined) continue;
+      try {
+        for await (const block of fetchFromPeer({
+          url: peer,
+          after: { height: height - 1, hash: parent },
+          to: height,
+          signal: this.signal,
+          ...(peerToken === undefined ? {} : { token: peerToken }),
+          ...(peerCa === undefined ? {} : { ca: peerCa }),
+        }))
+          yield { block, from: peer };
+      } catch {
+        // Another peer may have it.
+      }
+    }
+  }
+}
