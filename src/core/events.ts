@@ -30,7 +30,7 @@ export type SeqEvent =
     }
   | { type: 'stored'; height: Height }
   /** A block of the local store is damaged, or it is right again. */
-  | { type: 'store'; state: 'damaged' | 'mended'; height: Height; why: string }
+  | { type: 'store'; state: 'damaged' | 'repaired'; height: Height; why: string }
   | { type: 'node'; node: string; state: SeenNodeState | 'moved' | 'member'; why: string }
   | { type: 'backfill'; node: string; from: Height; to: Height; head: Height }
   | { type: 'alarm'; code: AlarmCode; reason: string; node?: string; height?: Height }

@@ -145,7 +145,7 @@ export interface ChainStore {
    * Puts the right bytes in the place of a damaged block. Resolves once they are synced. False when this is not the
    * block that was there.
    */
-  mend?(block: CommittedBlock): Promise<boolean>;
+  repair?(block: CommittedBlock): Promise<boolean>;
   /**
    * For stores that must fetch blocks before `get` sees them. It fetches from `from` on, as many as fit into one batch.
    */

@@ -436,36 +436,41 @@ describe('store: a disk that changes bits', () => {
     ['the hash in its header', headerOf, 5],
     ['the parent in its header', headerOf, 40],
     ['the time in its header', headerOf, 71],
-  ])('store: one bit of %s → block 3 is given to nobody, told, and mended only with its own bytes', async (_where, of, offset) => {
-    const blocks = await written();
-    expect(flipBit(of(blocks[2]!), offset)).toBeGreaterThan(0);
-    const chain = await store();
-    const told: DamagedBlock[] = [];
-    chain.onDamage((damaged) => told.push(damaged));
-    expect(chain.get(3)).toBeUndefined();
-    expect(chain.get(3)).toBeUndefined();
-    expect(told.filter(({ height }) => height === 3)).toEqual([{ height: 3, why: 'its bytes do not match its hash' }]);
-    expect(chain.get(5)?.hash).toBe(blocks[4]!.hash);
-    const reader = openStoreReader(dir);
-    opened.push(reader);
-    expect(await refused(() => reader.get(3))).toMatchObject({ code: 'STORE_DAMAGED' });
+  ])(
+    'store: one bit of %s → block 3 is given to nobody, told, and repaired only with its own bytes',
+    async (_where, of, offset) => {
+      const blocks = await written();
+      expect(flipBit(of(blocks[2]!), offset)).toBeGreaterThan(0);
+      const chain = await store();
+      const told: DamagedBlock[] = [];
+      chain.onDamage((damaged) => told.push(damaged));
+      expect(chain.get(3)).toBeUndefined();
+      expect(chain.get(3)).toBeUndefined();
+      expect(told.filter(({ height }) => height === 3)).toEqual([
+        { height: 3, why: 'its bytes do not match its hash' },
+      ]);
+      expect(chain.get(5)?.hash).toBe(blocks[4]!.hash);
+      const reader = openStoreReader(dir);
+      opened.push(reader);
+      expect(await refused(() => reader.get(3))).toMatchObject({ code: 'STORE_DAMAGED' });
 
-    const stranger = new ChainMaker('c2');
-    const others = [1, 2, 3].map(() => stranger.block(payload(3), { epoch: 3 }));
-    expect(await chain.mend(others[2]!)).toBe(false);
-    expect(chain.get(3)).toBeUndefined();
-    for (const height of [...chain.damaged.keys()]) {
-      const block = blocks[height - 1]!;
-      expect(await chain.mend({ ...block, data: text('other bytes') })).toBe(false);
-      expect(await chain.mend(block)).toBe(true);
-    }
-    expect(chain.get(3)).toMatchObject({ hash: blocks[2]!.hash, parent: blocks[2]!.parent, epoch: 3 });
-    expect(Buffer.from(chain.get(3)!.data)).toEqual(Buffer.from(blocks[2]!.data));
-    expect(chain.damaged.size).toBe(0);
-    await chain.close();
-    const again = await store();
-    expect(blocks.every(({ height, hash }) => again.get(height)?.hash === hash)).toBe(true);
-  });
+      const stranger = new ChainMaker('c2');
+      const others = [1, 2, 3].map(() => stranger.block(payload(3), { epoch: 3 }));
+      expect(await chain.repair(others[2]!)).toBe(false);
+      expect(chain.get(3)).toBeUndefined();
+      for (const height of [...chain.damaged.keys()]) {
+        const block = blocks[height - 1]!;
+        expect(await chain.repair({ ...block, data: text('other bytes') })).toBe(false);
+        expect(await chain.repair(block)).toBe(true);
+      }
+      expect(chain.get(3)).toMatchObject({ hash: blocks[2]!.hash, parent: blocks[2]!.parent, epoch: 3 });
+      expect(Buffer.from(chain.get(3)!.data)).toEqual(Buffer.from(blocks[2]!.data));
+      expect(chain.damaged.size).toBe(0);
+      await chain.close();
+      const again = await store();
+      expect(blocks.every(({ height, hash }) => again.get(height)?.hash === hash)).toBe(true);
+    },
+  );
 });
 
 describe('store: two processes', () => {

@@ -12,7 +12,7 @@ export const DATA = {
       "A block in a sequencer's store does not match its hash. No node, feed, child or peer gets it. The sequencer " +
       'fetches the right bytes from the nodes and from peers, and checks them against the chain.',
     causes: ['a disk or memory that changed bits', 'a file changed by hand'],
-    todo: ['check the disk', 'start a sequencer that has the block, with --http: the damaged store is mended from it'],
+    todo: ['check the disk', 'start a sequencer that has the block, with --http: the store is repaired from it'],
   },
   STORE_FOREIGN: {
     meaning: 'The store holds the chain of another cluster or lane.',

@@ -2,7 +2,6 @@
 import { EXIT, SeqError } from '../errors.js';
 import type { ChainStore, CommittedBlock } from '../ports.js';
 import type { Height } from '../protocol/types.js';
-import { damagedBlock } from '../store/store-errors.js';
 
 export interface BlockFeedOptions {
   store: ChainStore;
@@ -63,4 +62,16 @@ export class BlockFeed {
       }
     }
   }
+}
+
+function damagedBlock(height: Height): SeqError {
+  return new SeqError({
+    code: 'STORE_DAMAGED',
+    exit: EXIT.tryAgain,
+    message: `block ${height} in this sequencer's store is damaged`,
+    why: 'its bytes do not match its hash, so nobody gets it; it is fetched from the nodes and from peers',
+    changed: 'nothing',
+    next: ['ask another sequencer, or try again: seq status names what is not repaired yet'],
+    retryable: true,
+  });
 }

@@ -27,7 +27,7 @@ import { blockedBy, probe, recoveredTo, votesOf, type ProbeResult } from '../nod
 import { Membership } from './lead/membership.js';
 import { OwnPresence } from './own-presence.js';
 import { Presences } from './presence.js';
-import { StoreMending } from './store-mending.js';
+import { StoreRepairs } from './store-repairs.js';
 import { BlockBuilder } from './lead/block-builder.js';
 import { Eligibility } from './follow/eligibility.js';
 import { Leadership } from './lead/leadership.js';
@@ -81,7 +81,7 @@ export class Sequencer implements SequencerApi {
   private readonly feed: BlockFeed;
   private readonly own: OwnPresence;
   private readonly twin: Twin;
-  private readonly mending: StoreMending;
+  private readonly storeRepairs: StoreRepairs;
   private readonly ended = new AbortController();
   private stopping: Promise<void> | null = null;
   /** Submissions that wait for somebody to lead, in the order they came. */
@@ -134,7 +134,7 @@ export class Sequencer implements SequencerApi {
       this.take(block, block.epoch, 'follower', 0);
       return this.pipeline.room();
     });
-    this.mending = new StoreMending(
+    this.storeRepairs = new StoreRepairs(
       options,
       () => membership.nodes,
       () => probe(nodes, membership.quorum, timing.nodeTimeoutMs, clock, membership.asks),
@@ -596,7 +596,7 @@ export class Sequencer implements SequencerApi {
         seenAtMs: String(clock.wall()),
         ...this.clocks.facts(),
         ...this.twin.facts(),
-        ...this.mending.facts(),
+        ...this.storeRepairs.facts(),
         ...this.own.facts(this.role === 'leader', this.retention.shortage, this.eligibility.margin),
       },
     };

@@ -152,7 +152,7 @@ export class LmdbStore implements ChainStore {
     for (const damaged of this.proven.damaged.values()) listener(damaged);
   }
 
-  async mend(block: CommittedBlock): Promise<boolean> {
+  async repair(block: CommittedBlock): Promise<boolean> {
     const { height, data } = block;
     if (!this.proven.damaged.has(height)) return false;
     this.mustBeOpen();
@@ -177,7 +177,7 @@ export class LmdbStore implements ChainStore {
     } catch (error) {
       throw writeFailed(this.options.dir, await commitReason(error));
     }
-    this.proven.mended(height);
+    this.proven.repaired(height);
     return true;
   }
 

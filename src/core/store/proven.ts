@@ -1,4 +1,4 @@
-// Gives out blocks of the file only when their bytes match their hash (docs/PROTOCOL.md section 10). A disk may change
+// Gives out blocks of the file only when their bytes match their hash (docs/PROTOCOL.md section 7). A disk may change
 // a bit and say nothing. Every reader of the store reads here: nodes, feeds, peers and children get a right block or
 // none. A damaged block is known by its height, until the right bytes are in its place.
 import { blockHash } from '../chain/block.js';
@@ -6,6 +6,7 @@ import type { CommittedBlock, DamagedBlock } from '../ports.js';
 import type { Block, Hash, Height } from '../protocol/types.js';
 import { readBlock, readHeader, type ChainFile } from './chain-file.js';
 import type { StoredHeader } from './records.js';
+import { lmdbSays } from './store-errors.js';
 
 export class ProvenBlocks {
   private readonly known = new Map<Height, DamagedBlock>();
@@ -15,7 +16,7 @@ export class ProvenBlocks {
     private readonly found: (damaged: DamagedBlock) => void = () => {},
   ) {}
 
-  /** The damaged blocks that were found and not mended, by height. */
+  /** The damaged blocks that were found and not repaired, by height. */
   get damaged(): ReadonlyMap<Height, DamagedBlock> {
     return this.known;
   }
@@ -28,7 +29,7 @@ export class ProvenBlocks {
       if (block !== undefined && blockHash(block) === block.hash) return block;
       why = block === undefined ? 'its record is missing or cannot be read' : 'its bytes do not match its hash';
     } catch (error) {
-      why = `LMDB says: ${error instanceof Error ? error.message : String(error)}`;
+      why = lmdbSays(error);
     }
     const damaged = { height, why };
     const first = !this.known.has(height);
@@ -54,7 +55,7 @@ export class ProvenBlocks {
     }
   }
 
-  mended(height: Height): void {
+  repaired(height: Height): void {
     this.known.delete(height);
   }
 }

@@ -17,14 +17,14 @@ export function unreadable(dir: string, why: string, cause?: unknown): SeqError 
 }
 
 /** For readers of one block. The rest of the store is good. */
-export function damagedBlock(height: number, dir?: string): SeqError {
+export function damagedBlock(height: number, dir: string): SeqError {
   return new SeqError({
     code: 'STORE_DAMAGED',
     exit: EXIT.tryAgain,
-    message: `block ${height} in ${dir === undefined ? "this sequencer's store" : `the store in ${dir}`} is damaged`,
-    why: 'its bytes do not match its hash, so it is given to nobody; the sequencer of the store mends it by itself',
+    message: `block ${height} in the store in ${dir} is damaged`,
+    why: 'its bytes do not match its hash, so it is given to nobody; the sequencer of the store repairs it by itself',
     changed: 'nothing',
-    next: ['ask another sequencer, or try again: seq status names what is not mended yet'],
+    next: ['ask another sequencer, or try again: seq status names what is not repaired yet'],
     retryable: true,
   });
 }

@@ -20,7 +20,7 @@ export interface SequencerRow {
   host: string;
   /** The reason of a leader that keeps fewer blocks on the nodes than its configuration says. '' otherwise. */
   retentionWhy: string;
-  /** The heights at which its own store is damaged and not mended yet. '' when there are none. */
+  /** The heights at which its own store is damaged and not repaired yet. '' when there are none. */
   storeDamaged: string;
   /** Whether its store is inside the nodes' retained range, by its own statement. */
   margin: 'inside' | 'falling' | 'outside';

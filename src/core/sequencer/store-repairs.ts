@@ -1,4 +1,4 @@
-// Mends damaged blocks of the local store while the sequencer runs (docs/PROTOCOL.md section 10). The store gives a
+// Repairs damaged blocks of the local store while the sequencer runs (docs/PROTOCOL.md section 7). The store gives a
 // damaged block to nobody. Here the right bytes are fetched, first from the nodes, then from the feeds of peers. The
 // store checks them against the hashes that it has, so no source is believed.
 import { genesisHash } from '../chain/block.js';
@@ -16,7 +16,7 @@ const READ_MS = 2000;
 /** How many damaged heights a presence record names. */
 const TOLD = 3;
 
-export interface StoreMendingOptions {
+export interface StoreRepairsOptions {
   store: ChainStore;
   identity: ClusterIdentity;
   clock: Clock;
@@ -24,17 +24,17 @@ export interface StoreMendingOptions {
   /** This sequencer's own address. It is never asked. */
   url: string;
   peers: readonly string[];
-  peerToken?: string;
+  peerToken?: () => string;
   peerCa?: string;
 }
 
-export class StoreMending {
+export class StoreRepairs {
   private running = false;
 
   constructor(
-    private readonly options: StoreMendingOptions,
+    private readonly options: StoreRepairsOptions,
     private readonly nodes: () => readonly NodePort[],
-    private readonly look: () => Promise<ProbeResult>,
+    private readonly probeNodes: () => Promise<ProbeResult>,
     private readonly signal: AbortSignal,
   ) {
     options.store.onDamage?.((damaged) => this.found(damaged));
@@ -62,28 +62,28 @@ export class StoreMending {
 
   private async run(): Promise<void> {
     const { store, clock } = this.options;
-    // Whoever reads the store now has to end first: a mended block must not come in the middle of its turn.
+    // Whoever reads the store now has to end first: a repaired block must not come in the middle of its turn.
     await Promise.resolve();
     while (store.damaged !== undefined && store.damaged.size > 0 && !this.signal.aborted) {
-      for (const height of [...store.damaged.keys()]) await this.mend(height);
+      for (const height of [...store.damaged.keys()]) await this.repair(height);
       if (store.damaged.size > 0) await pause(clock, RETRY_MS);
     }
     this.running = false;
   }
 
-  private async mend(height: Height): Promise<void> {
+  private async repair(height: Height): Promise<void> {
     const { store, emit } = this.options;
     try {
       for await (const { block, from } of this.copies(height)) {
         if (this.signal.aborted) return;
-        if (!(await store.mend!(block))) continue;
-        emit({ type: 'store', state: 'mended', height, why: `the right bytes came from ${from}` });
+        if (!(await store.repair!(block))) continue;
+        emit({ type: 'store', state: 'repaired', height, why: `the right bytes came from ${from}` });
         return;
       }
     } catch (error) {
       if (this.signal.aborted) return;
       const why = error instanceof Error ? error.message : String(error);
-      emit({ type: 'store', state: 'damaged', height, why: `it could not be mended: ${why}` });
+      emit({ type: 'store', state: 'damaged', height, why: `it could not be repaired: ${why}` });
     }
   }
 
@@ -97,7 +97,7 @@ export class StoreMending {
       yield { block: { height, hash, parent, timestamp, epoch, data }, from: node.id };
     }
     const { url, peers, peerToken, peerCa, store, identity } = this.options;
-    const seen = await this.look();
+    const seen = await this.probeNodes();
     const shown = seen.replies.flatMap((reply) =>
       reply?.outcome === 'accepted' ? reply.value.sequencers.map((one) => one.url) : [],
     );
@@ -111,7 +111,7 @@ export class StoreMending {
           after: { height: height - 1, hash: parent },
           to: height,
           signal: this.signal,
-          ...(peerToken === undefined ? {} : { token: peerToken }),
+          ...(peerToken === undefined ? {} : { token: peerToken() }),
           ...(peerCa === undefined ? {} : { ca: peerCa }),
         }))
           yield { block, from: peer };
