@@ -37,7 +37,7 @@ class Resized extends VirtualCluster {
   }
 
   /** Leaves the request on every member that is not cut off. */
-  ask(kind: 'resize' | 'set', to: string, plan: object): void {
+  ask(kind: string, to: string, plan: object): void {
     const epoch = this.leader()?.sequencer.status().epoch ?? 0;
     const request = { id: `q${++this.asked}`, kind, to, plan: JSON.stringify(plan), by: 'ops', reason: '', epoch };
     for (const server of this.all) {
@@ -271,14 +271,17 @@ describe('resize', () => {
       cluster.sequencers.flatMap(({ events }) =>
         events.flatMap((event) => (event.type === 'request' ? [event.outcome] : [])),
       );
-    cluster.ask('resize', 'r5', {});
+    cluster.ask('teleport', 'r5', {});
     await cluster.until(() => outcomes().length === 1, 2000, 'an answer');
+    expect(outcomes()).toEqual(['refused: this version of seq does not carry out requests of kind teleport']);
+    cluster.ask('resize', 'r5', {});
+    await cluster.until(() => outcomes().length === 2, 2000, 'an answer');
     const leader = cluster.leader()!;
     leader.nodes[2]!.setCut(true);
     await cluster.until(() => leader.sequencer.status().nodes[2]!.why.includes('no answer'), 3000, 'r3 silent');
     cluster.ask('resize', 'r1', { remove: true });
-    await cluster.until(() => outcomes().length === 2, 3000, 'an answer');
-    expect(outcomes()).toEqual([
+    await cluster.until(() => outcomes().length === 3, 3000, 'an answer');
+    expect(outcomes().slice(1)).toEqual([
       'refused: the request does not say what is to change',
       'refused: without r1 only 1 of the 2 nodes needed count',
     ]);

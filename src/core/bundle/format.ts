@@ -147,7 +147,7 @@ const view = z.object({
   request: z
     .object({
       id: short,
-      kind: z.enum(['stepdown', 'repair', 'admit', 'rebase', 'replace', 'resize', 'set']),
+      kind: short,
       to: short,
       plan: text,
       by: short,

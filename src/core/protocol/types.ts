@@ -76,7 +76,8 @@ export type WriteMode = 'append' | 'repair';
 /** A request to the leader. It waits on a node until the leader reads it (`seq:leader:request`). */
 export interface LeaderRequest {
   id: string;
-  kind: 'stepdown' | 'repair' | 'admit' | 'rebase' | 'replace' | 'resize' | 'set';
+  /** stepdown, repair, admit, replace, resize or set. A later version may know others. */
+  kind: string;
   to: string;
   plan: string;
   by: string;

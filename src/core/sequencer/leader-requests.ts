@@ -60,7 +60,7 @@ export class LeaderRequests {
               ? await this.repair(request, driver)
               : request.kind === 'resize' || request.kind === 'set'
                 ? await this.changeMembers(request, driver)
-                : 'refused: this leader does not carry out such requests';
+                : `refused: this version of seq does not carry out requests of kind ${request.kind}`;
     this.options.emit({ type: 'request', id: request.id, kind: request.kind, outcome, by: request.by });
     await answerRequest(this.options.membership.nodes, request, outcome, this.options.id, this.options.clock);
     if (request.kind === 'stepdown') this.options.stepdown(driver, request);
