@@ -26,7 +26,7 @@ const home = newHome();
 /** What a row works with: the nodes, the command that is interrupted, and the same commands undisturbed. */
 class Breaking {
   constructor(
-    private readonly row: { at: ScriptName; nth?: number },
+    private readonly row: Row,
     private readonly signal: 'SIGKILL' | 'SIGINT',
     readonly nodes: readonly { id: string; port: number }[],
   ) {}
@@ -36,7 +36,11 @@ class Breaking {
    * changed.
    */
   async breakOff(args: readonly string[], dryRun: readonly string[] | null = null): Promise<void> {
-    const struck = await strike(home, args, this.nodes, this.row.at, this.signal, this.row.nth ?? 1, dryRun);
+    const struck = await strike(home, args, this.nodes, this.row.at, this.signal, {
+      nth: this.row.nth,
+      before: this.row.before,
+      dryRun,
+    });
     expect(struck.at, `${args.join(' ')} ended by itself: ${struck.stdout} ${struck.stderr}`).not.toBe('');
     if (this.signal === 'SIGKILL') {
       expect(struck.signal).toBe('SIGKILL');
@@ -103,7 +107,7 @@ class Breaking {
   }
 }
 
-type Row = { at: ScriptName; nth?: number };
+type Row = { at: ScriptName; nth?: number; before?: boolean };
 
 async function onServers(
   row: Row,
@@ -378,9 +382,21 @@ const resize =
         if (broken === 'add') await b.breakOff(add);
         const added = await b.again(() => b.seq(add));
         expect([added.code, added.error]).toEqual([0, null]);
-        if (broken === 'remove') await b.breakOff(remove);
-        const done = await b.again(() => b.seq(remove));
+        // The list names the node that leaves, too. Only then is its address known once the nodes have noted the change.
+        const all = new Breaking(row, signal, [...b.nodes, { id: 'r4', port: spare.port }]);
+        if (broken === 'remove') await all.breakOff(remove);
+        if (row.before) {
+          const unknown = await b.again(() => b.seq(remove));
+          expect([unknown.code, unknown.data], JSON.stringify(unknown)).toMatchObject([
+            0,
+            { alreadyDone: true, retired: 'unknown' },
+          ]);
+          expect(await all.raw(3, (redis) => redis.hget('seq:node:admission', 'cluster'))).not.toMatch(/^retired:/);
+        }
+        const done = await b.again(() => all.seq(remove));
         expect([done.code, done.error]).toEqual([0, null]);
+        expect(done.data).toMatchObject({ retired: 'retired' });
+        expect(await all.raw(3, (redis) => redis.hget('seq:node:admission', 'cluster'))).toMatch(/^retired:/);
         expect((await b.seq(['wait', '--for', 'healthy', '--timeout', '30s'])).code).toBe(0);
         expect(await lab.leader()).toBe(leader);
         await untilIdentical(lab);
@@ -420,7 +436,10 @@ const repairByLeader: Scene = (row, signal) =>
     expect(await lab.leader()).toBe(leader);
   });
 
-const CALLS: readonly [verb: string, scene: Scene, at: readonly ScriptName[], short?: ScriptName][] = [
+/** A call that runs on one node alone. With `before`, one that runs nowhere. */
+type Moment = ScriptName | `before ${ScriptName}`;
+
+const CALLS: readonly [verb: string, scene: Scene, at: readonly Moment[], short?: ScriptName][] = [
   ['repair apply', repairAlone, ['promote_leader', 'claim', 'write_block', 'release_lock', 'audit'], 'write_block'],
   ['repair apply, by the leader', repairByLeader, ['request_leader']],
   ['repair undo', undo, ['promote_leader', 'claim', 'write_block', 'release_lock', 'audit'], 'write_block'],
@@ -440,7 +459,7 @@ const CALLS: readonly [verb: string, scene: Scene, at: readonly ScriptName[], sh
   ['node admit --damaged', admitDamaged, ['request_leader']],
   ['node replace', replace, ['retire_node', 'request_leader']],
   ['cluster resize --add', resize('add'), ['request_leader']],
-  ['cluster resize --remove', resize('remove'), ['request_leader']],
+  ['cluster resize --remove', resize('remove'), ['request_leader', 'before retire_node', 'retire_node', 'audit']],
 ];
 
 export interface BrokenRow {
@@ -450,11 +469,15 @@ export interface BrokenRow {
 }
 
 export const BROKEN_OFF: readonly BrokenRow[] = CALLS.flatMap(([verb, scene, calls, short]) =>
-  calls.flatMap((at) =>
-    (['SIGKILL', 'SIGINT'] as const).map((signal) => ({
-      name: `${verb} at ${at}, ${signal}`,
-      short: at === short && signal === 'SIGKILL',
-      run: () => scene({ at, ...(verb === 'bench' && at === 'write_block' ? { nth: 10 } : {}) }, signal),
-    })),
+  calls.flatMap((moment) =>
+    (['SIGKILL', 'SIGINT'] as const).map((signal) => {
+      const before = moment.startsWith('before ');
+      const at = moment.replace('before ', '') as ScriptName;
+      return {
+        name: `${verb} ${before ? '' : 'at '}${moment}, ${signal}`,
+        short: moment === short && signal === 'SIGKILL',
+        run: () => scene({ at, before, ...(verb === 'bench' && at === 'write_block' ? { nth: 10 } : {}) }, signal),
+      };
+    }),
   ),
 );

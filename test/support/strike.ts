@@ -16,7 +16,8 @@ export interface Struck extends Ran {
 
 /**
  * Runs `seq ARGS --node …` (behind a dry run that gives its digest, where there is one) and ends it with the signal
- * when the `nth` call of that script has run on one node alone.
+ * when the `nth` call of that script has run on one node alone. `before`: when that call was about to be made, and runs
+ * nowhere.
  */
 export async function strike(
   home: string,
@@ -24,8 +25,11 @@ export async function strike(
   nodes: readonly { id: string; port: number }[],
   script: ScriptName,
   signal: NodeJS.Signals,
-  nth = 1,
-  dryRun: readonly string[] | null = null,
+  {
+    nth = 1,
+    before = false,
+    dryRun = null,
+  }: { nth?: number; before?: boolean; dryRun?: readonly string[] | null } = {},
 ): Promise<Struck> {
   const { sha } = scriptText(script);
   let struck: (id: string) => void = () => undefined;
@@ -54,8 +58,9 @@ export async function strike(
             if (first === '' && (calls += 1) >= nth) first = id;
             if (first !== '') asked = true;
           }
-          if (asked && first !== id) held = true;
-          if (!held || first === id) upstream.write(chunk);
+          if (asked && (before || first !== id)) held = true;
+          if (held && before) struck(id);
+          if (!held || (first === id && !before)) upstream.write(chunk);
         });
         upstream.on('data', (chunk) => {
           // A script that the server does not know yet has not run. It is sent again.
