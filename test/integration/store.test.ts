@@ -1,6 +1,6 @@
 // The local chain on a real disk: what it keeps through kill -9, what it refuses, what others see of it while it is
 // written.
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import {
   copyFileSync,
   existsSync,
@@ -418,6 +418,32 @@ function flipBit(bytes: Uint8Array, offset: number): number {
   writeFileSync(path, file);
   return flipped;
 }
+
+// Needs root, to mount a disk of 64 KiB.
+test.skipIf(!mayContain).each([
+  ['where the kernel holds the lock', process.env['PATH']],
+  ['without the program flock', '/nonexistent'],
+])('store: no room at the start, %s → room comes first; no drafts are left', async (_how, path) => {
+  const disk = join(base, 'disk');
+  mkdirSync(disk);
+  expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk]).status).toBe(0);
+  const before = process.env['PATH'];
+  try {
+    writeFileSync(join(disk, 'other'), new Uint8Array(64 * 1024));
+    dir = join(disk, 'store');
+    process.env['PATH'] = path;
+    for (let attempt = 0; attempt < 3; attempt++)
+      expect(await refused(store())).toMatchObject({
+        exit: 78,
+        next: [expect.stringMatching(/^make room on the disk of /) as string],
+      });
+    expect(readdirSync(dir).filter((name) => name.startsWith('writer.lock.'))).toEqual([]);
+    rmSync(join(disk, 'other'));
+  } finally {
+    process.env['PATH'] = before;
+    spawnSync('umount', [disk]);
+  }
+});
 
 describe('store: a disk that changes bits', () => {
   const payload = (height: number) => text(`the payload of block ${height}, `.repeat(40));

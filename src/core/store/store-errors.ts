@@ -9,7 +9,7 @@ export function unreadable(dir: string, why: string, cause?: unknown): SeqError 
     why,
     changed: 'nothing',
     cause,
-    next: [
+    next: causeOf(cause)?.next(dir) ?? [
       'check that the directory is the right one and may be read and written by this user',
       `move it aside (mv ${dir} ${dir}.damaged) and start again: the chain is fetched from the nodes and a peer`,
     ],
@@ -37,7 +37,7 @@ export function cannotBeMade(dir: string, cause: unknown): SeqError {
     why: cause instanceof Error ? cause.message : String(cause),
     changed: 'nothing',
     cause,
-    next: [`mkdir -p ${dir}`, 'point --store to a directory that this user may write to'],
+    next: causeOf(cause)?.next(dir) ?? [`mkdir -p ${dir}`, 'point --store to a directory that this user may write to'],
   });
 }
 
@@ -46,18 +46,55 @@ export function cannotBeMade(dir: string, cause: unknown): SeqError {
  * They are the cause of the error, and `--trace` shows them.
  */
 export function lmdbSays(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
-  const known = CAUSES.find(([says]) => says.test(text));
-  return known?.[1] ?? 'the disk is full, read-only or failing (--trace shows what the library says)';
+  return (
+    causeOf(error)?.means ??
+    (DAMAGE.test(textOf(error))
+      ? 'its file is damaged, or is no store'
+      : 'the disk is full, read-only or failing (--trace shows what the library says)')
+  );
 }
 
-const CAUSES: [says: RegExp, means: string][] = [
-  [/ENOSPC|No space left|MDB_MAP_FULL|buffer sizes/i, 'no space is left on its disk'],
-  [/EROFS|Read-only file system/i, 'its file system is read-only'],
-  [/EIO\b|Input\/output error/i, 'its disk reports errors'],
-  [/EACCES|EPERM|Permission denied/i, 'this user may not read and write it'],
-  [/MDB_CORRUPTED|MDB_PAGE_NOTFOUND|MDB_INVALID|not an LMDB/i, 'its file is damaged, or is no store'],
+interface Cause {
+  says: RegExp;
+  means: string;
+  /** What an operator does first. The store itself may be good, so it is not moved aside. */
+  next(dir: string): string[];
+}
+
+const DAMAGE = /MDB_CORRUPTED|MDB_PAGE_NOTFOUND|MDB_INVALID|not an LMDB/i;
+const CAUSES: readonly Cause[] = [
+  {
+    says: /ENOSPC|EDQUOT|No space left|MDB_MAP_FULL|buffer sizes/i,
+    means: 'no space is left on its disk',
+    next: (dir) => [`make room on the disk of ${dir}, then start this sequencer again: its store stays where it is`],
+  },
+  {
+    says: /EROFS|Read-only file system/i,
+    means: 'its file system is read-only',
+    next: (dir) => [`make the file system of ${dir} writable, or point --store to another directory`],
+  },
+  {
+    says: /EIO\b|Input\/output error/i,
+    means: 'its disk reports errors',
+    next: (dir) => [
+      `check the disk of ${dir}, then start this sequencer again`,
+      'point --store to an empty directory on a good disk: the chain is fetched from the nodes and a peer',
+    ],
+  },
+  {
+    says: /EACCES|EPERM|Permission denied/i,
+    means: 'this user may not read and write it',
+    next: (dir) => [`let this user read and write ${dir}, or point --store to another directory`],
+  },
 ];
+
+function causeOf(error: unknown): Cause | undefined {
+  return CAUSES.find(({ says }) => says.test(textOf(error)));
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
 
 /** Turns an error of LMDB during a read into a SeqError for an operator. A SeqError is passed on unchanged. */
 export function readFailed(dir: string, error: unknown): SeqError {
