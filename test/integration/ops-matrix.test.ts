@@ -146,6 +146,47 @@ describe('matrix', () => {
     },
   );
 
+  test('entries written by hand outside the record → each named with node and writer by all four, which say no', async () => {
+    const [auto, low] = await raw(2, async (redis) => {
+      const entries = await redis.xrange('seq:block:stream', '-', '+');
+      await redis.del('seq:block:stream');
+      // An id that no height can have, and one that follows the head as if it were a later term's stamp.
+      await redis.xadd('seq:block:stream', '0-7', 'a', 'b');
+      for (const [id, fields] of entries) await redis.xadd('seq:block:stream', id, ...fields);
+      await redis.xadd('seq:block:stream', '5-9', 'height', '1e3', 'owner', 'seq-z/0000000000000009');
+      return [await redis.xadd('seq:block:stream', '*', 'a', 'b'), '0-7'];
+    });
+    const strays = [
+      { node: 'r3', id: low, writer: '', why: expect.stringMatching(/^at or below the floor 0 of its record: /) },
+      { node: 'r3', id: '5-9', writer: 'seq-z', why: expect.stringMatching(/^beside the head 5-1 of its record: /) },
+      { node: 'r3', id: auto, writer: '', why: expect.stringMatching(/^above the head 5-1 of its record: /) },
+    ];
+    expect((await seq('stream', 'inspect')).data).toMatchObject({ verdict: 'WARN', reasonCode: 'STRAY', strays });
+    const lines = await runSeq(home, ['stream', 'inspect', ...target(), '--node-timeout', '1s', '-o', 'ndjson']);
+    expect(lines.stderr.replace(/\s+/g, ' ')).toContain(`r3: entry ${auto} stands above the head 5-1 of its record`);
+    for (const on of ['r3', 'r1,r3']) {
+      const diff = await seq('stream', 'diff', '--on', on, '--exit-code');
+      expect([on, diff.code, diff.data]).toMatchObject([on, 1, { verdict: 'WARN', reasonCode: 'STRAY', strays }]);
+    }
+    expect(await seq('stream', 'diff', '--on', 'r1,r2', '--exit-code')).toMatchObject({
+      code: 0,
+      data: { strays: [] },
+    });
+    const verified = await seq('stream', 'verify');
+    expect(verified.code).toBe(1);
+    for (const { id } of strays)
+      expect(verified.data['violations']).toContainEqual({
+        node: 'r3',
+        height: null,
+        code: 'STRAY',
+        witness: expect.stringContaining(`entry ${id}`),
+      });
+    expect(await seq('check', 'stream')).toMatchObject({
+      code: 1,
+      data: { verdict: 'WARN', reasonCode: 'STRAY', reason: expect.stringContaining('3 such entries') },
+    });
+  });
+
   test('verify: content changed by hand, an entry deleted → each with its witness, exit 1', async () => {
     await raw(1, async (redis) => {
       const entries = await redis.xrange('seq:block:stream', '-', '+');

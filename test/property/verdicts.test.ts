@@ -130,7 +130,9 @@ test('verdicts: 3,000 generated states → no verb contradicts another, none say
     fc.property(cluster, (made) => {
       const probes = made.nodes.map((node, at) => probeOf(node, at, made));
       const view = summarize(probes, { target: '-c x' });
-      const checks = CHECKS.map((check) => judgeCheck(check, { view, probes, rows: [], target: '-c x' }, LIMITS));
+      const checks = CHECKS.map((check) =>
+        judgeCheck(check, { view, probes, rows: [], strays: [], target: '-c x' }, LIMITS),
+      );
       const worst = worstOf(checks);
       const of = (name: CheckName) => checks.find(({ check }) => check === name)!;
       const checked = probes.map(({ id, url, reply }) => ({

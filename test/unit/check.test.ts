@@ -75,7 +75,7 @@ function node(word: string, index: number): NodeProbe {
 function answers(words: string): CheckAnswer[] {
   const probes = words.split(' ').map(node);
   const view = summarize(probes);
-  return CHECKS.map((check) => judgeCheck(check, { view, probes, rows: [], target: '-c x' }, LIMITS));
+  return CHECKS.map((check) => judgeCheck(check, { view, probes, rows: [], strays: [], target: '-c x' }, LIMITS));
 }
 
 describe('check', () => {

@@ -104,6 +104,13 @@ export const OPERATOR = {
     causes: ['a node that is behind', 'an orphan at its head', 'changed by hand'],
     todo: ['seq stream inspect', 'seq stream verify'],
   },
+  STRAY: {
+    meaning:
+      'A node holds entries outside its record: above its head, beside it, or at or below its floor. Nobody ' +
+      'reads them as blocks, and the node counts for nothing.',
+    causes: ['written by hand', 'another program that writes to the same key'],
+    todo: ['stop that writer', 'seq stream verify', 'nothing while a leader runs: it re-admits the node'],
+  },
   VIOLATIONS: {
     meaning: 'A node holds data that the protocol never writes. Each violation is listed with its witness.',
     causes: ['changed by hand', 'a partial restore', 'damaged memory or file'],

@@ -12,7 +12,7 @@ export default class StreamDiff extends SeqCommand {
   static override summary = 'Compare one node with the committed chain, or two nodes with each other';
   static override description =
     '--on names one node or two. What differs is read twice, so that a block on its way is no ' +
-    'difference. What one of them has trimmed is not compared.';
+    'difference. What one of them has trimmed is not compared. Entries outside a record are named.';
   static override examples = [
     '<%= config.bin %> stream diff --on r2',
     '<%= config.bin %> stream diff --on r1,r3 --exit-code',
@@ -75,6 +75,8 @@ export default class StreamDiff extends SeqCommand {
     });
     progress.end();
     const result = diffResult(diff, on, target);
-    return flags['exit-code'] && diff.total > 0 ? { ...result, exit: EXIT.no } : result;
+    return flags['exit-code'] && (diff.total > 0 || diff.strays.found.length > 0)
+      ? { ...result, exit: EXIT.no }
+      : result;
   }
 }

@@ -8,6 +8,7 @@ import { MatrixWriter } from '../../cli/stream/matrix-writer.js';
 import { matrixCells, matrixColumns, matrixResult, rowData, rowLine } from '../../cli/present/stream/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
 import { targetFlags } from '../../cli/compose/target.js';
+import { strayText } from '../../core/stream/strays.js';
 import { MatrixSummary, openMatrix, type MatrixRow } from '../../core/stream/matrix.js';
 
 export default class StreamInspect extends SeqCommand {
@@ -71,6 +72,7 @@ export default class StreamInspect extends SeqCommand {
     );
     const summary = new MatrixSummary();
     const now = cluster.clock.wall();
+    const { strays } = matrix;
     const format = await this.format();
     const writer = new MatrixWriter<MatrixRow>({
       format,
@@ -100,6 +102,9 @@ export default class StreamInspect extends SeqCommand {
     progress.end();
     this.signal.throwIfAborted();
     await writer.flush();
+    // Where every line is a height there is no place for other entries.
+    if (writer.streams || format === 'ndjson' || format === 'csv')
+      for (const text of [...strays.found.map(strayText), ...strays.untold]) this.note(`warning: ${text}`);
     return writer.streams
       ? null
       : matrixResult(matrix, rows, summary, now, {

@@ -60,6 +60,8 @@ export interface DamagedEntry {
   id: string;
   height: Height | null;
   why: string;
+  /** What its owner field says. Absent when it has none. */
+  owner?: Owner;
 }
 
 /** The highest and the lowest block of a node's stream. The head of an empty stream is its floor. */

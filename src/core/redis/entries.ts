@@ -211,9 +211,9 @@ export function parseEntries(raw: unknown, options: { data: boolean }): EntriesR
     const id = text(rawId);
     const parts = ID.exec(id);
     if (parts === null) throw new UnreadableReply(`'${id.slice(0, 50)}' is not a stream id`);
+    const fields = new Map<string, Buffer>();
     try {
       const flat = list(rawFields);
-      const fields = new Map<string, Buffer>();
       for (let i = 0; i + 1 < flat.length; i += 2) {
         const value = flat[i + 1];
         if (Buffer.isBuffer(value)) fields.set(text(flat[i]), value);
@@ -222,7 +222,13 @@ export function parseEntries(raw: unknown, options: { data: boolean }): EntriesR
     } catch (error) {
       if (!(error instanceof UnreadableReply)) throw error;
       const height = Number(parts[1]);
-      damaged.push({ id, height: Number.isSafeInteger(height) ? height : null, why: error.message });
+      const owner = fields.get('owner')?.toString();
+      damaged.push({
+        id,
+        height: Number.isSafeInteger(height) ? height : null,
+        why: error.message,
+        ...(owner === undefined ? {} : { owner }),
+      });
     }
   }
   return { entries, damaged, lastId: last === undefined ? '' : text(last) };

@@ -5,6 +5,7 @@ import type { CheckAnswer, CheckName, Thresholds } from '../view/check-answer.js
 import { inspectWithProbes } from '../view/inspect.js';
 import type { ClusterView } from '../view/cluster-view.js';
 import { heldRange, readChunks } from '../stream/chunks.js';
+import { readStrays, type Stray } from '../stream/strays.js';
 import { rowsOf, type MatrixOptions, type MatrixRow } from '../stream/matrix.js';
 
 export interface CheckOptions extends MatrixOptions {
@@ -17,6 +18,7 @@ export interface CheckOptions extends MatrixOptions {
 export async function runChecks(options: CheckOptions): Promise<{ view: ClusterView; answers: CheckAnswer[] }> {
   const { view, probes } = await inspectWithProbes({ ...options, twice: true });
   const rows: MatrixRow[] = [];
+  let strays: Stray[] = [];
   const held = heldRange(probes);
   if (options.checks.includes('stream') && held !== null) {
     const from = Math.max(held.from, held.to - options.depth + 1);
@@ -24,6 +26,7 @@ export async function runChecks(options: CheckOptions): Promise<{ view: ClusterV
       rows.push(...rowsOf(chunk, options.nodes, view.configured));
     options.signal?.throwIfAborted();
   }
-  const seen = { view, probes, rows, target: options.target };
+  if (options.checks.includes('stream')) strays = (await readStrays({ ...options, probes })).found;
+  const seen = { view, probes, rows, strays, target: options.target };
   return { view, answers: options.checks.map((check) => judgeCheck(check, seen, options.limits)) };
 }

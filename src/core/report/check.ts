@@ -6,6 +6,7 @@ import type { ClusterView, Finding, NodeProbe, ReasonCode, Verdict } from '../vi
 import type { CheckAnswer, CheckName, Metric, Thresholds } from '../view/check-answer.js';
 import { epochsOf } from '../view/epochs.js';
 import { standstill } from '../view/standstill.js';
+import type { Stray } from '../stream/strays.js';
 import { MatrixSummary, type MatrixRow } from '../stream/matrix.js';
 
 export interface Seen {
@@ -13,6 +14,8 @@ export interface Seen {
   probes: readonly NodeProbe[];
   /** The newest heights. Empty unless the stream is checked. */
   rows: readonly MatrixRow[];
+  /** Entries outside the nodes' records. Empty unless the stream is checked. */
+  strays: readonly Stray[];
   target: string;
 }
 
@@ -195,7 +198,7 @@ function epoch(seen: Seen): Answer {
 }
 
 function stream(seen: Seen): Answer {
-  const { view, rows, target } = seen;
+  const { view, rows, strays, target } = seen;
   const summary = new MatrixSummary();
   for (const row of rows) summary.add(row);
   const metrics = [
@@ -203,10 +206,11 @@ function stream(seen: Seen): Answer {
     metric('heights_checked', rows.length),
     metric('conflicts', Math.max(view.conflicts.length, summary.classes['conflict'] ?? 0)),
     metric('pending', view.pending === null ? 0 : 1),
+    metric('strays', strays.length),
   ];
   const found = findingOf(view, ['CONFLICT']) ?? noQuorum(seen) ?? findingOf(view, ['PENDING_BLOCK', 'NODE_ORPHAN']);
   if (found?.verdict === 'CRIT') return { ...found, metrics };
-  const { next, ...told } = summary.verdict(view, target);
+  const { next, ...told } = summary.verdict(view, target, strays);
   // A head between two writes is no fault of the stream. Nor is a node that is one block behind, or silent.
   const harmless =
     told.verdict === 'WARN' && ['PENDING', 'UNDER_REPLICATED', 'NODE_DOWN', 'ORPHAN'].includes(told.reasonCode);

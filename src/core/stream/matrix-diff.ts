@@ -7,6 +7,7 @@ import { refuseNoAnswer } from '../view/no-answer.js';
 import type { ClusterView } from '../view/cluster-view.js';
 import { inspectWithProbes } from '../view/inspect.js';
 import { heldRange, readChunks } from './chunks.js';
+import { readStrays, type Strays } from './strays.js';
 import { rowsOf, type MatrixCell, type MatrixOptions, type MatrixRow } from './matrix.js';
 
 interface Difference {
@@ -40,6 +41,8 @@ export interface Diff {
   total: number;
   /** The number of these heights at which nobody can tell, because a node did not answer or no block is proven. */
   untold: number;
+  /** Entries outside the records of the nodes that are compared. */
+  strays: Strays;
 }
 
 const SECOND_PROBE_MS = 200;
@@ -70,7 +73,8 @@ async function diffOnce(options: DiffOptions): Promise<Diff> {
     ...(on.length === 2 && floors.length === 2 ? [Math.max(...floors) + 1] : []),
   );
   const to = Math.min(top, options.to ?? top);
-  const empty = { view, range: null, compared: 0, differences: [], total: 0, untold: 0 };
+  const strays = await readStrays({ ...options, probes, only: new Set(on) });
+  const empty = { view, range: null, compared: 0, differences: [], total: 0, untold: 0, strays };
   if (held === null || from > to) return empty;
   const differences: Difference[] = [];
   let total = 0;
@@ -90,7 +94,7 @@ async function diffOnce(options: DiffOptions): Promise<Diff> {
     }
     options.progress(chunk.to - from + 1, to - from + 1);
   }
-  return { view, range: { from, to }, compared, differences, total, untold };
+  return { view, range: { from, to }, compared, differences, total, untold, strays };
 }
 
 function againstCommitted(row: MatrixRow, node: string): Difference | null {

@@ -9,6 +9,7 @@ import { refuseNoAnswer } from '../view/no-answer.js';
 import type { ClusterView, NodeProbe } from '../view/cluster-view.js';
 import { inspectWithProbes } from '../view/inspect.js';
 import { heldRange, readChunks, type Chunk } from './chunks.js';
+import { readStrays, straysText, type Stray, type Strays } from './strays.js';
 
 export interface MatrixCell {
   node: string;
@@ -63,6 +64,8 @@ export interface Matrix {
   probes: NodeProbe[];
   /** null: no node holds anything. */
   range: { from: Height; to: Height } | null;
+  /** Entries outside the records of the nodes that are shown. */
+  strays: Strays;
   /** Rows come in pieces: one promise for each of a million rows would take longer than the row itself. */
   pieces: AsyncGenerator<MatrixRow[]>;
 }
@@ -74,12 +77,13 @@ export async function openMatrix(options: MatrixOptions, wish: MatrixRange): Pro
   const to = held === null ? 0 : Math.min(wish.to ?? held.to, held.to);
   const from = held === null ? 1 : Math.max(wish.from ?? 1, held.from, to - wish.limit + 1);
   const range = held === null || from > to ? null : { from, to };
-  return { view, probes, range, pieces: matrixPieces(options, { view, probes, range }, wish.keepData) };
+  const strays = await readStrays({ ...options, probes });
+  return { view, probes, range, strays, pieces: matrixPieces(options, { view, probes, range }, wish.keepData) };
 }
 
 async function* matrixPieces(
   options: MatrixOptions,
-  { view, probes, range }: Omit<Matrix, 'pieces'>,
+  { view, probes, range }: Omit<Matrix, 'pieces' | 'strays'>,
   keepData: boolean,
 ): AsyncGenerator<MatrixRow[]> {
   if (range === null) return;
@@ -195,7 +199,7 @@ function rowOf(
   };
 }
 
-type MatrixCode = 'OK' | 'NODE_DOWN' | 'UNDER_REPLICATED' | Uppercase<MatrixRow['class']>;
+type MatrixCode = 'OK' | 'NODE_DOWN' | 'STRAY' | 'UNDER_REPLICATED' | Uppercase<MatrixRow['class']>;
 
 export interface MatrixVerdict {
   verdict: 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN';
@@ -218,9 +222,11 @@ export class MatrixSummary {
     if (rank > 0 && rank > (this.worst?.rank ?? 0)) this.worst = { rank, row, code };
   }
 
-  verdict(view: ClusterView, target: string): MatrixVerdict {
+  verdict(view: ClusterView, target: string, strays: readonly Stray[]): MatrixVerdict {
     const tail = target === '' ? '' : ` ${target}`;
     const { worst } = this;
+    if (strays.length > 0 && (worst?.rank ?? 0) <= 3)
+      return { verdict: 'WARN', reason: straysText(strays), reasonCode: 'STRAY', next: [`seq stream verify${tail}`] };
     if (this.rows === 0)
       return { verdict: 'OK', reason: 'no node holds a block in this range', reasonCode: 'EMPTY', next: [] };
     if (worst === null)

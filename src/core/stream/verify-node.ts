@@ -13,7 +13,8 @@ export type ViolationCode =
   | 'TIME'
   | 'HEAD'
   | 'EPOCH_ABOVE_FENCE'
-  | 'CONFLICT';
+  | 'CONFLICT'
+  | 'STRAY';
 
 export interface Violation {
   /** '' when the violation is between nodes. */

@@ -8,6 +8,7 @@ import type { ClusterView } from '../view/cluster-view.js';
 import { inspectWithProbes, probeNodes } from '../view/inspect.js';
 import { heldRange, readChunks } from './chunks.js';
 import type { MatrixOptions } from './matrix.js';
+import { readStrays, strayText } from './strays.js';
 import { NodeProof, type Violation } from './verify-node.js';
 
 const MOST_VIOLATIONS = 1000;
@@ -24,6 +25,8 @@ export interface Verified {
   violations: Violation[];
   /** The number of all violations. `violations` holds the first thousand. */
   total: number;
+  /** What is not known of entries outside the records. */
+  untold: string[];
   /** Only some nodes were verified (`--on`). */
   narrowed: boolean;
   nodes: { id: string; entries: number; verified: boolean; violations: number }[];
@@ -70,12 +73,16 @@ export async function verifyStreams(options: VerifyOptions): Promise<Verified> {
     signal?.throwIfAborted();
   }
   const later = await probeNodes({ nodes: chosen, limitMs: options.limitMs, clock: options.clock });
+  const strays = await readStrays({ ...options, nodes: chosen, probes: later });
   const all = [...between];
+  for (const stray of strays.found)
+    all.push({ node: stray.node, height: null, code: 'STRAY', witness: strayText(stray) });
   const rows = chosen.map(({ id }) => {
     const reply = later.find((o) => o.id === id)?.reply;
     const found = proofs.get(id)?.finish(reply?.outcome === 'accepted' ? reply.value : null) ?? [];
     all.push(...found);
-    return { id, entries: proofs.get(id)?.entries ?? 0, verified: !unread.has(id), violations: found.length };
+    const violations = found.length + strays.found.filter((one) => one.node === id).length;
+    return { id, entries: proofs.get(id)?.entries ?? 0, verified: !unread.has(id), violations };
   });
   all.sort((a, b) => (a.height ?? 0) - (b.height ?? 0));
   return {
@@ -83,6 +90,7 @@ export async function verifyStreams(options: VerifyOptions): Promise<Verified> {
     range,
     violations: all.slice(0, MOST_VIOLATIONS),
     total: all.length,
+    untold: strays.untold,
     narrowed: chosen.length < nodes.length,
     nodes: rows,
   };

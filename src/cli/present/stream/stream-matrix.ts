@@ -2,10 +2,11 @@
 // (schemas/stream.inspect.json, stream.verify.json, stream.diff.json).
 import { decodeBlockData } from '../../../core/chain/items.js';
 import type { Matrix, MatrixRow, MatrixSummary } from '../../../core/stream/matrix.js';
+import { straysText, type Stray } from '../../../core/stream/strays.js';
 import type { Diff } from '../../../core/stream/matrix-diff.js';
 import type { Verified } from '../../../core/stream/verify.js';
 import { wire } from '../envelope.js';
-import type { Column, Result } from '../result.js';
+import type { Column, Result, Table } from '../result.js';
 import { itemData, itemsOf, itemText } from './tail-lines.js';
 import { seconds } from '../cluster/cluster-view.js';
 
@@ -95,8 +96,8 @@ export function matrixResult(
   now: number,
   { withData, target, only, asText }: { withData: boolean; target: string; only: ReadonlySet<string>; asText: boolean },
 ): Result {
-  const { view, range } = matrix;
-  const { next, ...verdict } = summary.verdict(view, target);
+  const { view, range, strays } = matrix;
+  const { next, ...verdict } = summary.verdict(view, target, strays.found);
   const shown = view.nodes.filter((n) => only.has(n.id));
   const ids = shown.map((n) => n.id);
   const data = rows.map((row) => rowData(row, now));
@@ -107,6 +108,7 @@ export function matrixResult(
       range: rangeData(range),
       classes: summary.classes,
       heights: data,
+      strays: strays.found,
       next,
       nodes: shown.map((n) => ({
         id: n.id,
@@ -121,6 +123,7 @@ export function matrixResult(
     verdict,
     next,
     items: data,
+    warnings: strays.untold,
     facts: [
       ['heights', range === null ? 'none' : `${range.from} to ${range.to}`],
       ['committed', view.committed?.height ?? 'unknown'],
@@ -129,7 +132,12 @@ export function matrixResult(
         .map((n): [string, string] => [n.id, `${n.state}${n.note === '' ? '' : `: ${n.note}`}`]),
     ],
     // Text forms only: building a thousand rows of cells that nobody sees would cost as much as reading them.
-    tables: asText ? [{ columns: matrixColumns(ids, withData), rows: rows.map((row) => matrixCells(row, now)) }] : [],
+    tables: asText
+      ? [
+          { columns: matrixColumns(ids, withData), rows: rows.map((row) => matrixCells(row, now)) },
+          ...strayTables(strays.found),
+        ]
+      : [],
     ...(rows.length === 0
       ? {}
       : {
@@ -189,7 +197,7 @@ export function verifyResult(verified: Verified, target: string): Result {
     verdict,
     next,
     items: violations,
-    warnings: unread.map((id) => `${id} did not answer: nothing of it is verified`),
+    warnings: [...unread.map((id) => `${id} did not answer: nothing of it is verified`), ...verified.untold],
     tables: [
       {
         columns: [
@@ -220,7 +228,7 @@ export function verifyResult(verified: Verified, target: string): Result {
 }
 
 export function diffResult(diff: Diff, on: readonly string[], target: string): Result {
-  const { view, range, compared, differences, total } = diff;
+  const { view, range, compared, differences, total, strays } = diff;
   const what = on.length === 1 ? `${on[0]} and the committed chain` : `${on[0]} and ${on[1]}`;
   const tail = target === '' ? '' : ` ${target}`;
   const first = differences[0];
@@ -230,33 +238,39 @@ export function diffResult(diff: Diff, on: readonly string[], target: string): R
       ? ''
       : `${diff.untold} of ${compared} heights could not be compared, the first is ` +
         `${differences.find((one) => one.kind === 'unknown')?.height ?? first?.height}`;
+  const outside = straysText(strays.found);
   const verdict =
-    total === 0
-      ? {
-          verdict: 'OK' as const,
-          reason:
-            range === null
-              ? `${what}: nothing to compare`
-              : `${what} are the same at ${compared} heights (${range.from} to ${range.to})`,
-          reasonCode: 'OK',
-        }
-      : total === diff.untold
+    outside !== '' && total === diff.untold
+      ? { verdict: 'WARN' as const, reason: outside, reasonCode: 'STRAY' }
+      : total === 0
         ? {
-            verdict: 'UNKNOWN' as const,
-            reason: `${what}: ${untold}: ${first?.node} ${sentence('unknown')}`,
-            reasonCode: 'NOT_COMPARED',
-          }
-        : {
-            verdict: 'WARN' as const,
+            verdict: 'OK' as const,
             reason:
-              `${what} differ at ${total - diff.untold} of ${compared} heights` +
-              (differ === undefined ? '' : `, first at ${differ.height}: ${differ.node} ${sentence(differ.kind)}`) +
-              (untold === '' ? '' : `; ${untold}`),
-            reasonCode: 'DIFFERENT',
-          };
+              range === null
+                ? `${what}: nothing to compare`
+                : `${what} are the same at ${compared} heights (${range.from} to ${range.to})`,
+            reasonCode: 'OK',
+          }
+        : total === diff.untold
+          ? {
+              verdict: 'UNKNOWN' as const,
+              reason: `${what}: ${untold}: ${first?.node} ${sentence('unknown')}`,
+              reasonCode: 'NOT_COMPARED',
+            }
+          : {
+              verdict: 'WARN' as const,
+              reason:
+                `${what} differ at ${total - diff.untold} of ${compared} heights` +
+                (differ === undefined ? '' : `, first at ${differ.height}: ${differ.node} ${sentence(differ.kind)}`) +
+                (untold === '' ? '' : `; ${untold}`) +
+                (outside === '' ? '' : `; ${outside}`),
+              reasonCode: 'DIFFERENT',
+            };
   const next =
     first === undefined
-      ? []
+      ? outside === ''
+        ? []
+        : [`seq stream verify${tail}`]
       : [
           `seq stream inspect --height ${first.height}${tail}`,
           ...(view.leader === null ? [`seq status${tail}`] : [`seq status --watch${tail}`]),
@@ -270,11 +284,13 @@ export function diffResult(diff: Diff, on: readonly string[], target: string): R
       compared,
       total,
       differences,
+      strays: strays.found,
       next,
     },
     verdict,
     next,
     items: differences,
+    warnings: strays.untold,
     tables: [
       {
         columns: [
@@ -292,9 +308,20 @@ export function diffResult(diff: Diff, on: readonly string[], target: string): R
           wanted: one.wanted?.slice(0, 16),
         })),
       },
+      ...strayTables(strays.found),
     ],
     meta: { nodesAsked: view.configured, nodesAnswered: view.answered, quorum: view.quorum },
   };
+}
+
+function strayTables(strays: readonly Stray[]): Table[] {
+  if (strays.length === 0) return [];
+  return [
+    {
+      columns: [{ key: 'node' }, { key: 'entry' }, { key: 'writer' }, { key: 'why' }],
+      rows: strays.map(({ node, id, writer, why }) => ({ node, entry: id, writer: writer === '' ? '?' : writer, why })),
+    },
+  ];
 }
 
 function rangeData(range: { from: number; to: number } | null): { heightFrom: number; heightTo: number } | null {
