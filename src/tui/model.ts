@@ -158,6 +158,25 @@ function withEntries(data: Data, { id, range, read, pinned = false }: Extract<Wa
 
 const NOTHING_EARLIER = { committed: { height: 0, hash: null }, pending: null };
 
+/**
+ * A node that is behind may hold another block at its head. What the watch has read of a node with the committed head
+ * says which block belongs there. `seq status` reads that entry.
+ */
+function withChainAtHeads(probes: NodeProbe[], view: ClusterView, tracks: readonly NodeTrack[]): NodeProbe[] {
+  const headOf = new Map(
+    view.nodes.flatMap((row) => (row.admitted && (row.lag ?? 0) > 0 ? [[row.id, row.head] as const] : [])),
+  );
+  if (headOf.size === 0) return probes;
+  const whole = new Set(view.nodes.filter((row) => row.admitted && row.lag === 0).map((row) => row.id));
+  const entries = tracks.filter((track) => whole.has(track.id)).flatMap((track) => track.entries.entries);
+  return probes.map((probe) => {
+    const there = entries.find((entry) => entry.height === headOf.get(probe.id));
+    if (there === undefined) return probe;
+    const value = { entries: [there], damaged: [], lastId: '' };
+    return { ...probe, chainAtHead: { outcome: 'accepted', incarnation: '', value } };
+  });
+}
+
 function settled(data: Data, options: SummarizeOptions, now: { at: number; wall: number }): Data {
   const probes = data.nodes.map((node): NodeProbe => withHead(node));
   const complete = data.nodes.every((node) => node.probe !== null);
@@ -169,7 +188,10 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
   // Lag and pending are compared with what was proven before the oldest of these answers was asked for. `seq status`
   // does the same with its two probes.
   const proof = data.proofs.findLast((one) => one.at <= oldest);
-  const view = summarize(probes, { ...options, earlier: proof ?? NOTHING_EARLIER });
+  const judging = { ...options, earlier: proof ?? NOTHING_EARLIER };
+  const first = summarize(probes, judging);
+  const known = withChainAtHeads(probes, first, data.nodes);
+  const view = known === probes ? first : summarize(known, judging);
   const polls = data.polls + 1;
   const proofs = push(
     data.proofs,

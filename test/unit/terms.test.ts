@@ -1,9 +1,11 @@
 // Who led under which epoch, as a table (docs/PROTOCOL.md sections 2 and 8). A node's word: `r1: 5@1a 6@2b` holds height
 // 5 under epoch 1 with a's token, and height 6 under epoch 2 with b's. `claimed 3c` behind it: the node's claimant.
 import { expect, test } from 'vitest';
+import { historyResult } from '../../src/cli/present/cluster/history.js';
+import type { Term } from '../../src/core/report/history.js';
 import { TermOwners } from '../../src/core/report/terms.js';
 import type { Entry } from '../../src/core/protocol/types.js';
-import type { NodeProbe } from '../../src/core/view/cluster-view.js';
+import type { ClusterView, NodeProbe } from '../../src/core/view/cluster-view.js';
 
 function owners(lines: readonly string[]): TermOwners {
   const held = new Map<string, Entry[]>();
@@ -42,3 +44,34 @@ test.each([
   const terms = owners(lines);
   expect(`${terms.leader(1)} ${terms.leader(2)}`).toBe(expected);
 });
+
+test.each([
+  [1, '1-5', '5', '2026-01-01 12:00:00.000', '4.0s'],
+  [100, '100-104', '≥ 5', '≤ 2026-01-01 12:00:00.000', '≥ 4.0s'],
+])(
+  'history: the nodes retain from height %i on → what was trimmed is told as a bound',
+  (from, heights, blocks, began, lasted) => {
+    const [at, to] = [Date.UTC(2026, 0, 1, 12), from + 4];
+    const term: Term = {
+      epoch: 3,
+      holder: 'seq-a',
+      trimmed: from > 1,
+      heightFrom: from,
+      heightTo: to,
+      blocks: 5,
+      firstAt: at,
+      lastAt: at + 4000,
+      gapBeforeMs: null,
+      current: true,
+      ended: '',
+    };
+    const view = { cluster: 'c.1', configured: 3, answered: 3, quorum: 2 } as ClusterView;
+    const [row] = historyResult({ view, range: { from, to }, terms: [term], changes: [] }).tables![0]!.rows;
+    expect([row!['heights'], String(row!['blocks']), row!['began'], row!['lasted']]).toEqual([
+      heights,
+      blocks,
+      began,
+      lasted,
+    ]);
+  },
+);

@@ -60,6 +60,21 @@ describe('tui: text of an exact width', () => {
 });
 
 describe('tui: what the looks add up to', () => {
+  test.each([
+    ['y7@3', 'DIVERGED', `DIVERGED: at height 7 it holds block ${hash('y', 7).slice(0, 16)}, the committed one is `],
+    ['x7@3', 'NODE_LAGGING', '2 blocks behind the committed head'],
+  ])('watch: a node behind shows %s, another one has read x7 → %s', (word, code, note) => {
+    const words = `x9@3 x9@3 ${word}`;
+    const read = {
+      outcome: 'accepted' as const,
+      incarnation: 'boot',
+      value: { entries: [7, 8, 9].map((height) => entry('x', height)), damaged: [], lastId: '' },
+    };
+    const seen = reduce(probe(start(3), words), { type: 'entries', id: 'r1', range: { from: 7, to: 9 }, read });
+    const view = probe(probe(seen, words), words).data.view!;
+    expect([view.reasonCode, view.nodes[2]!.note.startsWith(note)]).toEqual([code, true]);
+  });
+
   test('watch: same observations → the verdict, leader and next of summarize', () => {
     const words = 'x9@3 x9@3 ?';
     const state = probe(probe(start(3), words), words);

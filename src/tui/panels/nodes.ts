@@ -35,6 +35,7 @@ function noteOf(lineOf: NodeLine, now: number, uptimeShown = false): string {
       (track.probe?.reply.outcome === 'unknown' ? track.probe.reply.cause : 'no answer') +
       (track.good === null ? '' : `, facts ${shortAge(now - track.good.at)} old`)
     );
+  if (row.diverged !== null) return row.note;
   if ((row.lag ?? 0) > 0) {
     const speed = slope(track.lags, 6000);
     return speed === null || Math.abs(speed) < 0.5
