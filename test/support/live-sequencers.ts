@@ -88,6 +88,7 @@ interface LiveBlock {
 }
 export interface LiveSequencer {
   id: string;
+  url: string;
   child: ChildProcess;
   log: string[];
   /** Its exit code, once it has ended. */
@@ -129,6 +130,7 @@ export async function start(id: string, nodes: Nodes, more: string[] = []): Prom
   };
   const sequencer: LiveSequencer = {
     id,
+    url: `http://127.0.0.1:${port}`,
     child,
     log,
     ended: () => child.exitCode,
