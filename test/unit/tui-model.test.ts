@@ -6,6 +6,9 @@ import { bands, frame } from '../../src/tui/frame.js';
 import { sizeClass } from '../../src/tui/size.js';
 import { addEntries, checked, NO_ENTRIES, wantedEntries } from '../../src/tui/model-entries.js';
 import { eventList, nodeList } from '../../src/tui/model-lists.js';
+import type { NodePort } from '../../src/core/ports.js';
+import { systemClock } from '../../src/core/nodes/system-clock.js';
+import { Poller } from '../../src/tui/poll.js';
 import { reduce } from '../../src/tui/model.js';
 import { press, type Key } from '../../src/tui/model-ui.js';
 import { lastWords } from '../../src/tui/panels/banner.js';
@@ -60,6 +63,45 @@ describe('tui: text of an exact width', () => {
 });
 
 describe('tui: what the looks add up to', () => {
+  test('watch: open across a recovery → follows the later generation of its cluster, and says so', async () => {
+    let state = start(3);
+    let generation = 1;
+    // Nodes as one opens them for a generation: for any other one they are foreign.
+    const opened = (expected: number) =>
+      ['x9@3', 'x9@3', 'x9@3'].map((word, index): NodePort => {
+        const call = async () => {
+          const { reply } = observe(word, index);
+          if (reply.outcome !== 'accepted') throw new Error('it answers');
+          const admission = generation === expected ? 'admitted' : 'foreign';
+          return { ...reply, value: { ...reply.value, cluster: `c.${generation}`, admission } };
+        };
+        const read = async () => ({ outcome: 'unknown', step: 'call', cause: 'not asked', limitMs: 1 });
+        return { id: `r${index + 1}`, url: `redis://127.0.0.1:${7000 + index}`, call, read } as unknown as NodePort;
+      });
+    const poller = new Poller({
+      nodes: opened(1),
+      rediscover: async () => opened(generation),
+      identified: true,
+      limitMs: 1000,
+      clock: systemClock,
+      state: () => state,
+      dispatch: (input) => (state = reduce(state, input)),
+      still: true,
+    });
+    // The first verdict comes with the second probe.
+    await poller.poll();
+    await poller.poll();
+    expect(state.data.view!.cluster).toBe('c.1');
+    generation = 2;
+    await poller.poll();
+    expect(state.data.view!.nodes.map((row) => row.state)).toEqual(['FOREIGN', 'FOREIGN', 'FOREIGN']);
+    await poller.poll();
+    await poller.poll();
+    const { view, events } = state.data;
+    expect([view!.cluster, view!.nodes.map((row) => row.state)]).toEqual(['c.2', ['OK', 'OK', 'OK']]);
+    expect(events.map((one) => one.text)).toContain('the cluster was recovered: following c.2');
+  });
+
   test.each([
     ['y7@3', 'DIVERGED', `DIVERGED: at height 7 it holds block ${hash('y', 7).slice(0, 16)}, the committed one is `],
     ['x7@3', 'NODE_LAGGING', '2 blocks behind the committed head'],
