@@ -69,6 +69,9 @@ export default class Run extends SeqCommand {
       description: 'batch: blocks of submitted items; exec: of what the command after -- answers',
     }),
     bootstrap: Flags.boolean({ description: 'make a cluster of the nodes if every one of them is empty' }),
+    'adopt-nodes': Flags.boolean({
+      description: 'the listed nodes are all nodes of a cluster that version 0.1.0 made (once, on one sequencer)',
+    }),
     'no-readmit': Flags.boolean({
       description: 'when leading, leave out nodes that lost their memory instead of re-admitting them',
     }),

@@ -44,7 +44,7 @@ async function inStep({ r1, r3 }: Three): Promise<true | undefined> {
   return three.admission === 'admitted' && same && three.incarnation !== '' ? true : undefined;
 }
 
-const MENDED: [string, (r3: Redis) => Promise<unknown>][] = [
+const REPAIRED: [string, (r3: Redis) => Promise<unknown>][] = [
   ['the height of the head: 2^53-1', (r3) => r3.hset(RECORD, 'head', END)],
   ['the height of an entry: 2^53-1', (r3) => r3.xadd(STREAM, `${END}-1`, 'height', END, 'epoch', '1')],
   ['the floor: 2^53-1', (r3) => r3.hset(RECORD, 'floor', END)],
@@ -52,7 +52,7 @@ const MENDED: [string, (r3: Redis) => Promise<unknown>][] = [
   ['the epoch of the head: 2^53-1', (r3) => r3.hset(RECORD, 'head_epoch', END)],
 ];
 
-test.each(MENDED)(
+test.each(REPAIRED)(
   '%s → damage: the leader takes the node back by itself',
   async (_, write) => {
     const { a, nodes } = await led();

@@ -95,7 +95,9 @@ describe('fuzz: submissions', () => {
         fc.uint8Array({ maxLength: 5000 }),
         fc.array(fc.string({ maxLength: 300, unit: 'binary' }), { maxLength: 3 }),
         (bytes, keys) => {
-          const made = refusedOr(() => parseSingle(Buffer.from(bytes), keys, limits));
+          // Node reads a header's bytes as latin1.
+          const headers = keys.map((key) => Buffer.from(key, 'utf8').toString('latin1'));
+          const made = refusedOr(() => parseSingle(Buffer.from(bytes), headers, limits));
           if (made) expect([Buffer.from(made.data).equals(Buffer.from(bytes)), made.key]).toEqual([true, keys[0]]);
         },
       ),

@@ -25,7 +25,7 @@ import {
   type Refused,
   type ReplyTo,
 } from '../../src/core/protocol/types.js';
-import { compareVersions, memberOf, parseConfiguration } from '../../src/core/protocol/configuration.js';
+import { compareVersions, memberOf, parseConfiguration, whyStray } from '../../src/core/protocol/configuration.js';
 import { freshRecord, type MemoryEntry, type MemoryNodeState, type MemoryRecord } from './memory-state.js';
 
 export interface MemoryIdentity {
@@ -534,7 +534,7 @@ function beginAdmission(
             : refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
       if (fenced !== null) return fenced;
       if (call.replaces !== record.incarnation) return refused('STALE_NONCE', { actual: record.incarnation });
-    } else if (memory === 'admitting' && !unfinishedMayBeTaken(record, call)) {
+    } else if (record.pending !== '' && !unfinishedMayBeTaken(record, call)) {
       return refused('FENCING_ERROR', { check: 'epoch', epoch: record.pendingEpoch });
     }
   }
@@ -760,20 +760,23 @@ function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, no
       identity.cluster === '' ? { ...identity, cluster: s.record?.cluster ?? '' } : identity,
       nodeId === '' ? (s.record?.node ?? '') : nodeId,
     ) !== null;
+  const memory = foreign ? 'foreign' : memoryOf(s);
+  // As the real node's answer is read: redis/scripts.ts.
+  const stray = memory === 'admitted' && record !== null ? whyStray(record.config, s.epoch ?? 0) : '';
   // Field by field: spreads here cost the simulator a tenth of its time.
-  return {
+  const view: NodeView = {
     head: record?.head ?? 0,
     headEpoch: record?.headEpoch ?? 0,
     headHash: record?.headHash ?? '',
     floor: record?.floor ?? 0,
     floorHash: record?.floorHash ?? '',
-    admission: foreign ? 'foreign' : memoryOf(s),
-    admissionWhy: '',
+    admission: stray === '' ? memory : 'damaged',
+    admissionWhy: stray,
     cluster: record?.cluster ?? '',
     node: record?.node ?? '',
     incarnation: record?.incarnation ?? '',
     pending: record?.pending ?? '',
-    config: record?.config ?? '',
+    config: stray === '' ? (record?.config ?? '') : '',
     admittedRunId: record?.run ?? '',
     runId: s.runId,
     lock: s.lock === null ? null : { owner: s.lock.owner, pttlMs: pttl(s.lock.expiresAtMs, now) },
@@ -802,6 +805,8 @@ function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, no
     timeMs: Math.floor(now),
     info: {},
   };
+  if (stray !== '') view.strayConfig = record!.config;
+  return view;
 }
 
 function entryId(entry: { height: Height; epoch: Epoch }): string {

@@ -83,6 +83,13 @@ export const TERMS = {
       'seq cluster recover --dry-run',
     ],
   },
+  NOT_CONFIGURED: {
+    meaning:
+      'No node knows which nodes belong to the cluster, because version 0.1.0 of seq made it. Nobody leads: two ' +
+      'sequencers with different lists would each lead their own nodes.',
+    causes: ['an upgrade from version 0.1.0'],
+    todo: ['start one sequencer with the list of all nodes and --adopt-nodes, while all nodes answer', 'seq status'],
+  },
   RETRY_BACKOFF: {
     meaning:
       'Three or more attempts to lead in a row failed for the same reason, and that reason does not go away by ' +

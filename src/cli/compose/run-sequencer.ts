@@ -81,6 +81,7 @@ export async function runSequencer(
       id: settings.id,
       nodes: cluster.nodes,
       openNode: (member) => cluster.openMember(member),
+      adoptNodes: settings.adoptNodes,
       identity: cluster.identity,
       store,
       inbox,

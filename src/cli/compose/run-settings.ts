@@ -38,6 +38,7 @@ export interface RunSettings {
   peers: string[];
   exec: { command: string; args: string[] } | null;
   bootstrap: boolean;
+  adoptNodes: boolean;
   readmit: boolean;
   /** false: switched off by SEQ_DISABLE. */
   warmUp: boolean;
@@ -130,6 +131,7 @@ export async function runSettings(
     eager: get('eager', asSwitch, false),
     priority: get('priority', asCount, 0),
     bootstrap: get('bootstrap', asSwitch, false),
+    adoptNodes: get('adopt-nodes', asSwitch, false),
     readmit: !get('no-readmit', asSwitch, false),
     warmUp: !disabledShortcuts(sources.env['SEQ_DISABLE']).has('warm-up'),
     listen,

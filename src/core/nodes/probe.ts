@@ -71,14 +71,22 @@ export interface VoteRules {
   configuration?: Configuration | null;
 }
 
+const UNKNOWN_MEMBERS = 'no node that answers knows the members of the cluster';
+const UNCONFIGURED =
+  'version 0.1.0 made this cluster, and no node knows its members. While all nodes answer, start one sequencer with ' +
+  'the list of all nodes and --adopt-nodes';
+
+/** Whether an admitted node answers that knows no configuration: version 0.1.0 admitted it. */
+export function unconfigured(seen: ProbeResult): boolean {
+  return seen.replies.some(
+    (reply) => reply?.outcome === 'accepted' && reply.value.admission === 'admitted' && reply.value.config === '',
+  );
+}
+
 /** The nodes that would let `id` promote itself. */
 export function votesOf(seen: ProbeResult, nodes: readonly NodePort[], id: string, rules: VoteRules = {}): Votes {
   const { own, at = seen.at, configuration } = rules;
-  if (configuration === null)
-    return {
-      votes: [],
-      why: 'NOT_CONFIGURED: no node knows the members of the cluster, and not all of them answer as admitted nodes',
-    };
+  if (configuration === null) return { votes: [], why: unconfigured(seen) ? UNCONFIGURED : UNKNOWN_MEMBERS };
   const votes: Votes['votes'] = [];
   const reasons: string[] = [];
   seen.replies.forEach((reply, node) => {

@@ -11,6 +11,12 @@ export interface SequencerOptions {
   nodes: NodePort[];
   /** Opens a member that this process was not told of, with the credentials of the others. */
   openNode?: (member: { id: string; url: string }) => Promise<NodePort>;
+  /**
+   * Whether `nodes` may become the first configuration of a cluster that knows none, because version 0.1.0 made it. Two
+   * sequencers with different lists would each lead their own nodes: so an operator says it, for one of them. Absent:
+   * it may.
+   */
+  adoptNodes?: boolean;
   identity: ClusterIdentity;
   store: ChainStore;
   inbox: Inbox;

@@ -23,7 +23,7 @@ import { Follower } from './follow/follower.js';
 import { fatalError } from './fatal-error.js';
 import { LeaderRequests } from './leader-requests.js';
 import { localChain } from './local-chain.js';
-import { blockedBy, probe, recoveredTo, votesOf, type ProbeResult } from '../nodes/probe.js';
+import { blockedBy, probe, recoveredTo, unconfigured, votesOf, type ProbeResult } from '../nodes/probe.js';
 import { Membership } from './lead/membership.js';
 import { OwnPresence } from './own-presence.js';
 import { Presences } from './presence.js';
@@ -93,12 +93,15 @@ export class Sequencer implements SequencerApi {
   /** Resolves with the reason when this sequencer cannot go on by itself. */
   readonly failure: Promise<SeqError>;
 
+  private toldUnconfigured = false;
+
   constructor(private readonly options: SequencerOptions) {
     const { nodes, clock, store, timing, limits, inbox, producer, openNode } = options;
     const membership = new Membership({
       nodes,
       cluster: options.identity.cluster,
       ...(openNode === undefined ? {} : { open: openNode }),
+      adopts: options.adoptNodes ?? true,
       changed: () => this.follower.restart(),
       opened: (id) => this.memberOpened(id),
     });
@@ -426,6 +429,7 @@ export class Sequencer implements SequencerApi {
     const { configuration } = this.membership;
     const { votes, why } = votesOf(seen, nodes, id, { at, configuration });
     this.eligibility.judge(seen, why);
+    this.tellUnconfigured(seen, why);
     const { quorum } = this.membership;
     this.blocked = blockedBy(seen, nodes, id, { configuration, ttlMs: this.options.timing.ttlMs, quorum });
     if (votes.length < this.membership.quorum) {
@@ -433,6 +437,13 @@ export class Sequencer implements SequencerApi {
       return this.eligibility.notFree(why);
     }
     if (this.eligibility.ready) this.promoteInTurn(seen, votes);
+  }
+
+  /** Once: nobody can lead a cluster that does not know its members. */
+  private tellUnconfigured(seen: ProbeResult, why: string): void {
+    if (this.membership.configuration !== null || this.toldUnconfigured || !unconfigured(seen)) return;
+    this.toldUnconfigured = true;
+    this.options.emit({ type: 'alarm', code: 'NOT_CONFIGURED', reason: why });
   }
 
   /**

@@ -21,6 +21,8 @@ export interface MembershipOptions {
   /** Grows when a member is opened. The index of a node never changes. */
   nodes: NodePort[];
   cluster: string;
+  /** Whether these nodes may become the first configuration of a cluster that knows none. */
+  adopts: boolean;
   /** Opens a node that this process was not told of. */
   open?: (member: { id: string; url: string }) => Promise<NodePort>;
   /** Another set of ids counts now. */
@@ -128,7 +130,7 @@ export class Membership {
     }
   }
 
-  /** A claim of this process carries this text. Two texts of one version never differ in anything that counts. */
+  /** A claim of this process carries this text. Two texts of one version name the same ids. */
   get text(): string {
     return this.configuration === null ? '' : configurationText(this.configuration);
   }
@@ -136,9 +138,10 @@ export class Membership {
   /**
    * Makes the first configuration for nodes that know none, because an older version of seq made them a cluster. It
    * requires that all nodes answer, each as an admitted node. If one were missing, nobody could say which memory of it
-   * counts.
+   * counts. It also requires an operator's word: no node can tell whether this process was given all nodes.
    */
   private first(seen: ProbeResult): Configuration | null {
+    if (!this.options.adopts) return null;
     const members = seen.replies.flatMap((reply, i) => {
       if (reply?.outcome !== 'accepted') return [];
       const { admission, cluster, incarnation } = reply.value;
