@@ -9,7 +9,13 @@ const RETIRED: Record<Retired, string> = {
   none: '',
   retired: 'retired: it refuses every call',
   gone: 'it does not answer, and counts for nobody',
-  unknown: 'not retired: its address is not known here, or it did not take the call',
+  unknown: 'not retired: no server known here is that node, or it did not take the call',
+};
+
+const ALREADY: Record<MembersChange['kind'], string> = {
+  add: 'it is a member already',
+  remove: 'it is no member: removed before, or never one',
+  set: 'the nodes know it already',
 };
 
 export function changeText(change: MembersChange): string {
@@ -58,7 +64,7 @@ interface Around {
 export function membersResult({ plan, made, warnings }: ChangeDone, around: Around): Result {
   const { change, before, after, leader, done } = plan;
   const facts: [string, string][] = [
-    ['change', `${changeText(change)}${done ? ' (the nodes know it already)' : ''}`],
+    ['change', `${changeText(change)}${done ? ` (${ALREADY[change.kind]})` : ''}`],
     ...(change.kind === 'set'
       ? []
       : ([
@@ -101,7 +107,11 @@ function nextAfter({ change }: ChangePlan, retired: Retired, { context, nodes, t
   return [
     context === null ? `seq status ${list}` : `seq context set ${context} ${list}`,
     ...(change.kind === 'remove'
-      ? [retired === 'unknown' ? `stop the server of ${change.id}` : `stop the server of ${change.id}: nobody asks it`]
+      ? [
+          retired === 'unknown'
+            ? `find the server of ${change.id}, and stop it`
+            : `stop the server of ${change.id}: nobody asks it`,
+        ]
       : []),
     ...(context === null ? [] : [status]),
   ];

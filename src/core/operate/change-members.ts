@@ -326,14 +326,22 @@ async function progressOf({ wanted, limitMs, clock }: ChangeMembersOptions): Pro
 }
 
 /** A removed server counts for nobody. Retired, it also refuses everybody who still takes it for a node. */
-async function retireRemoved({ wanted, limitMs, clock, step }: ChangeMembersOptions): Promise<Retired> {
+async function retireRemoved({
+  wanted,
+  limitMs,
+  clock,
+  step,
+  expectedCluster,
+}: ChangeMembersOptions): Promise<Retired> {
   if (wanted.kind !== 'remove') return 'none';
   if (wanted.server === null) return 'unknown';
   step(`retiring ${wanted.id} at ${wanted.server.url}`);
   const reply = await bounded(wanted.server.call({ script: 'inspect' }, limitMs), limitMs, clock);
   if (reply.outcome !== 'accepted') return 'gone';
-  const { admission, pending, incarnation } = reply.value;
-  if (['foreign', 'pristine', 'wiped'].includes(admission)) return 'retired';
+  const { admission, cluster, pending, incarnation } = reply.value;
+  if (cluster === `retired:${expectedCluster}`) return 'retired';
+  // Another server answers at this address, or this one has lost its memory: where the removed node is, nobody knows.
+  if (['foreign', 'pristine', 'wiped'].includes(admission)) return 'unknown';
   const done = await bounded(
     wanted.server.call({ script: 'retire_node', expect: pending || incarnation, movedTo: '-' }, limitMs),
     limitMs,
