@@ -85,7 +85,7 @@ export const TERMS = {
   },
   NOT_CONFIGURED: {
     meaning:
-      'No node knows which nodes belong to the cluster, because version 0.1.0 of seq made it. Nobody leads: two ' +
+      'No node knows which nodes belong to the cluster, because version 0.1.0 made it. Nobody leads: two ' +
       'sequencers with different lists would each lead their own nodes.',
     causes: ['an upgrade from version 0.1.0'],
     todo: ['start one sequencer with the list of all nodes and --adopt-nodes, while all nodes answer', 'seq status'],
