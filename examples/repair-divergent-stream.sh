@@ -15,7 +15,7 @@ for attempt in 1 2 3; do
   status=0
   ask repair apply --confirm "$(jq -r .data.digest <<<"$plan")" --reason "repair-divergent-stream, attempt $attempt" || status=$?
   case $status in
-    0 | 75 | 76) ;; # 75: try again. 76: the nodes have moved since the plan was made. Plan again.
+    0 | 75 | 76 | 79 | 80) ;; # 75: again. 76: the nodes have moved. 79: done in part. 80: a leader did not answer. Plan again.
     *) exit "$status" ;;
   esac
 done

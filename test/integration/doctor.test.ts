@@ -60,9 +60,9 @@ const config = (more: Record<string, string>): { checkup: Partial<NodeCheckup> }
   checkup: { config: { appendfsync: 'always', 'notify-keyspace-events': 'Exg', save: '', ...more } },
 });
 const sequencer = (id: string, configDigest: string, ttlMs: string): Presence =>
-  ({ id, configDigest, extra: { ttlMs } }) as unknown as Presence;
+  ({ id, configDigest, url: '', extra: { ttlMs } }) as unknown as Presence;
 const wrongClock = (id: string, clockOffMs: string): Presence =>
-  ({ id, configDigest: '', extra: { clockOffMs } }) as unknown as Presence;
+  ({ id, configDigest: '', url: '', extra: { clockOffMs } }) as unknown as Presence;
 
 describe('doctor: what was read → findings', () => {
   test.each<[string, Parameters<typeof checked>[1], string[]]>([

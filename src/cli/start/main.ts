@@ -113,10 +113,17 @@ export function unknownCommand(id: string, rest: string[], config: Pick<Config, 
   return usageError(
     `there is no command '${masked(asked)}'${first ? `; did you mean '${first}'?` : ''}`,
     first
-      ? [`seq ${first}`, ...others.map((other) => `seq ${other}`), 'seq --help']
+      ? [...[first, ...others].map((one) => runnable(one, config)), 'seq --help']
       : [`seq ${id === '' ? '' : prefix}--help`],
     'UNKNOWN_COMMAND',
   );
+}
+
+/** A topic, or a command that needs a word more, cannot be run as it stands: its help says what is missing. */
+function runnable(words: string, config: Pick<Config, 'commands'>): string {
+  const command = config.commands.find(({ id }) => id.replaceAll(':', ' ') === words);
+  const complete = command !== undefined && !Object.values(command.args).some((arg) => arg.required);
+  return complete ? `seq ${words}` : `seq ${words} --help`;
 }
 
 function topics(commands: string[]): string[] {
