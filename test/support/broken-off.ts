@@ -189,6 +189,7 @@ const undo: Scene = (row, signal) =>
     };
     await writer.put(y, nodes.slice(1, 2));
     await release(writer);
+    await writer.leave();
     const choose = ['--choose-block', y.hash.slice(0, 16)];
     const repaired = await b.confirmed(['repair', 'apply', ...choose], ['repair', 'plan', ...choose]);
     expect([repaired.code, repaired.error, await identicalHead(b)]).toEqual([0, null, `${y.height} ${y.hash}`]);
