@@ -47,7 +47,8 @@ async function announce(node: RedisNode): Promise<void> {
     ['seq-a', 'leader'],
     ['seq-b', 'follower'],
   ] as const) {
-    const extra = { seenAtMs: String(Date.now()), ttlMs: '60000', ready: 'yes' };
+    const lasting = { ttlMs: '60000', blockTimeMs: '60000', recordTtlMs: '600000' };
+    const extra = { seenAtMs: String(Date.now()), ready: 'yes', ...lasting };
     await node.call(
       {
         script: 'announce',
