@@ -90,7 +90,7 @@ async function refusal(command: Command.Class, argv: string[]): Promise<string> 
 }
 
 test('fuzz: no command at all, any words → refused as usage with a next step, no secret shown', () => {
-  const config = { commands: commands.map(({ id }) => ({ id, hidden: false })) } as unknown as Parameters<
+  const config = { commands: commands.map(({ id, args }) => ({ id, args, hidden: false })) } as unknown as Parameters<
     typeof unknownCommand
   >[2];
   const word = fc.oneof(fc.constantFrom(...HOSTILE, '--node', 'statsu', 'stream'), fc.constantFrom(...SECRETS));
