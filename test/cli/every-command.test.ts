@@ -31,6 +31,11 @@ const exitOf = (id: string, exit: number) => (isCheck(id) ? 3 : exit);
 const command = (id: string) => commands.find((one) => one.id === id) as ManifestCommand;
 const sampleArgs = (sample: Sample) => sample.args.map((arg) => (/\.(txt|bundle)$/.test(arg) ? join(home, arg) : arg));
 const expected = (sample: Sample) => [sample.exit ?? 0].flat();
+/** Of several flags, these commands need one. */
+const ONE_OF: Record<string, string[]> = {
+  'cluster:resize': ['--remove', 'r9'],
+  'cluster:set': ['--dedup-window', '1d'],
+};
 /** Values for what a command requires, so that only the flag under test is wrong. */
 const needed = (id: string) => {
   const { args, flags } = command(id);
@@ -42,6 +47,7 @@ const needed = (id: string) => {
     ...Object.values(flags)
       .filter((flag) => flag.required)
       .flatMap((flag) => [`--${flag.name}`, values[flag.name] ?? '1']),
+    ...(ONE_OF[id] ?? []),
   ];
 };
 
