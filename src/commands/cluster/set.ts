@@ -2,7 +2,7 @@ import { SeqCommand } from '../../cli/command/base-command.js';
 import { agreedGiven } from '../../cli/compose/agreed-settings.js';
 import { targetFlags } from '../../cli/compose/target.js';
 import { asDuration, setting } from '../../cli/config/settings.js';
-import { changeEffect, changeText, membersResult } from '../../cli/present/members.js';
+import { changeEffect, changeText, membersResult } from '../../cli/present/cluster/members.js';
 import type { Result } from '../../cli/present/result.js';
 import { commandLine, confirmChange } from '../../cli/support/confirm.js';
 import { expectationOf } from '../../cli/support/expectation.js';

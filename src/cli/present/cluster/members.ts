@@ -1,9 +1,9 @@
 // `seq cluster resize` and `seq cluster set` → lines before the question, and Result. Pure. The names in `data` are a
 // contract (schemas/cluster.resize.json, schemas/cluster.set.json).
-import { duration } from '../../core/duration.js';
-import type { ChangeDone, ChangePlan, Retired } from '../../core/operate/change-members.js';
-import type { MembersChange } from '../../core/protocol/configuration.js';
-import type { Result } from './result.js';
+import { duration } from '../../../core/duration.js';
+import type { ChangeDone, ChangePlan, Retired } from '../../../core/operate/change-members.js';
+import type { MembersChange } from '../../../core/protocol/configuration.js';
+import type { Result } from '../result.js';
 
 const RETIRED: Record<Retired, string> = {
   none: '',
