@@ -32,7 +32,13 @@ async function seq(...args: string[]) {
  * Ready for the next leader is what the nodes say of a sequencer: its presence record may be older than what it says
  * itself.
  */
+/**
+ * A sequencer that was paused is behind when it goes on, while its record still calls it ready. So it catches up first:
+ * whatever it announces from then on is ready.
+ */
 async function readyOnNodes(id: string): Promise<void> {
+  const leader = await lab.waitForLeader();
+  await lab.waitForHeight(id, Number((await lab.status(leader))?.['height']));
   await lab.waitFor(`the nodes to show ${id} as ready`, 120_000, async () =>
     (await seq('stepdown', '--dry-run', '--to', id)).code === 0 ? true : undefined,
   );

@@ -428,7 +428,10 @@ export class Sequencer implements SequencerApi {
       );
     const { configuration } = this.membership;
     const { votes, why } = votesOf(seen, nodes, id, { at, configuration });
+    const couldNot = !this.eligibility.ready;
     this.eligibility.judge(seen, why);
+    // Whoever looks for a successor reads the record. It must not wait for the next poll.
+    if (couldNot && this.eligibility.ready) this.presences.announceSoon();
     this.tellUnconfigured(seen, why);
     const { quorum } = this.membership;
     this.blocked = blockedBy(seen, nodes, id, { configuration, ttlMs: this.options.timing.ttlMs, quorum });
