@@ -3,7 +3,7 @@
 import { masked } from '../../core/log/redact.js';
 import { suggest } from './suggest.js';
 
-export interface KnownFlag {
+interface KnownFlag {
   char?: string | undefined;
   type: string;
   hidden?: boolean | undefined;

@@ -12,7 +12,7 @@ import type { ClusterView, NodeRow } from '../view/cluster-view.js';
 import { inspectCluster } from '../view/inspect.js';
 import { leaseTiming } from '../view/lease.js';
 
-export interface StuckLock {
+interface StuckLock {
   node: string;
   owner: Owner;
   holder: string;

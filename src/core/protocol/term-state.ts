@@ -147,7 +147,7 @@ export interface TermState {
   ended: TermEnd | null;
 }
 
-export interface ChangeUnderWay {
+interface ChangeUnderWay {
   change: MembersChange;
   /** The server that is to become a member; −1: none. */
   candidate: NodeIndex;

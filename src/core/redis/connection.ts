@@ -25,7 +25,7 @@ export interface TlsSettings {
 }
 
 /** What may have changed since the last connect. A part that is absent stays as it was. */
-export interface Renewed {
+interface Renewed {
   password?: string;
   tls?: TlsSettings;
 }

@@ -24,7 +24,7 @@ import { dirname, join } from 'node:path';
 import { networkDisk } from './disk-kind.js';
 import { locked, unreadable } from './store-errors.js';
 
-export interface Holder {
+interface Holder {
   pid: number;
   /** The kernel's start time of that process. '' where the system does not provide it. */
   started: string;
