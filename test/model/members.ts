@@ -25,7 +25,7 @@ export interface NodeList {
 
 const STRANGER = 'x1';
 
-export function memberIds(cfg: ModelConfig): string[] {
+function memberIds(cfg: ModelConfig): string[] {
   return Array.from({ length: cfg.nodes }, (_, n) => `r${n + 1}`);
 }
 

@@ -37,7 +37,7 @@ export interface StrayOptions {
 export async function readStrays(options: StrayOptions): Promise<Strays> {
   const { nodes, probes, only } = options;
   const told = await Promise.all(
-    nodes.map((node) => {
+    nodes.map(async (node) => {
       const reply = probes.find((one) => one.id === node.id)?.reply;
       if (reply?.outcome !== 'accepted' || only?.has(node.id) === false || !mayHold(reply.value)) return null;
       return straysOf(node, reply.value, options);

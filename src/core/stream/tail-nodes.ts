@@ -28,7 +28,7 @@ export class TailNodes {
       moved = true;
     }
     const joined = shown.members.filter(({ id }) => !before.some((node) => node.id === id));
-    const opened = await Promise.all(joined.map((member) => this.open?.(member).catch(() => undefined)));
+    const opened = await Promise.all(joined.map(async (member) => this.open?.(member).catch(() => undefined)));
     this.nodes = [...kept, ...opened.filter((node) => node !== undefined)];
     return moved || opened.some((node) => node !== undefined) || kept.length < before.length;
   }

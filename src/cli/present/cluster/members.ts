@@ -24,7 +24,7 @@ export function changeText(change: MembersChange): string {
   return `set ${settingsText(change.settings).join(', ')}`;
 }
 
-export function settingsText({
+function settingsText({
   dedupMs,
   dedupItems,
   maxBlockBytes,
