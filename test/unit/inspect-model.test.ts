@@ -204,6 +204,9 @@ describe('inspect: is the leader alive, can anybody take over, can these locks b
     ['x9@3 x9@3 x9@3', said([waits], { absent: { 'seq-a': 4000 }, locks: [500, 500, 500] }), 'seq-a holds the lease and announces nothing for 4.0 s, and has not renewed the lease for 2.5 s: nothing is committed until the lease ends (0.5 s are left)', 'seq status --watch'],
     ['x9@3 x9@3 x9@3', said([leads, waits], { locks: [500, 500, 500] }), 'seq-a has not renewed its lease for 2.5 s, and a block is due every 1.0 s: 0.5 s are left', 'seq status --watch'],
     ['b:x9@3 -x9@3 -x9@3', said([], { absent: { 'seq-b': 9000 }, locks: [500] }), 'nobody leads: seq-b holds fewer than 2 locks (a lease running out)', 'seq run --id seq-b'],
+    ['-x9@3 -x9@3 -x9@3', said([waits]), 'nobody leads: every lock is free, seq-b is running', 'seq status --watch'],
+    // The record of one that was stopped is there for a while: it does not run.
+    ['-x9@3 -x9@3 -x9@3', said([announced('seq-b', 'stopping')]), 'nobody leads: no sequencer is running', 'seq run --id seq-a'],
   ])('inspect: %s and %o → what is said, and the command', (words, told, reason, next) => {
     const view = shown(words, told);
     expect([view.reason, view.next[0]]).toEqual([reason, next]);

@@ -24,5 +24,8 @@ export function standstill(view: ClusterView): Finding | null {
 }
 
 function somebodyMayLead({ hold, leader, sequencers }: ClusterView): boolean {
-  return hold === null && sequencers.some((one) => one.id !== leader?.id && one.alive && one.ready);
+  return (
+    hold === null &&
+    sequencers.some((one) => one.id !== leader?.id && one.alive && one.ready && one.role !== 'stopping')
+  );
 }

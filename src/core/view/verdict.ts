@@ -164,7 +164,8 @@ function clusterFindings(facts: Facts, target: string, options: SummarizeOptions
     );
   } else if (facts.leader === null) {
     const holders = [...new Set(admitted.flatMap((n) => (n.holder === null ? [] : [n.holder])))];
-    const seen = facts.sequencers.length;
+    // The record of one that was stopped, or that died, is there for a while.
+    const running = facts.sequencers.filter((one) => one.alive && one.role !== 'stopping');
     if (facts.hold !== null)
       crit(
         'NO_LEADER',
@@ -182,7 +183,7 @@ function clusterFindings(facts: Facts, target: string, options: SummarizeOptions
           ? [`seq status --watch${target}`]
           : known(options.startSequencers?.(), `seq run --id ${holders[0] ?? 'seq-a'}${target}`),
       );
-    else if (seen === 0)
+    else if (running.length === 0)
       crit(
         'NO_LEADER',
         'nobody leads: no sequencer is running',
@@ -190,11 +191,11 @@ function clusterFindings(facts: Facts, target: string, options: SummarizeOptions
         known(options.startSequencers?.(), `seq run --id seq-a${target}`),
       );
     else {
-      const reasons = facts.sequencers.filter((s) => !s.ready && s.why !== '').map((s) => `${s.id}: ${s.why}`);
+      const reasons = running.filter((s) => !s.ready && s.why !== '').map((s) => `${s.id}: ${s.why}`);
       crit(
         'NO_LEADER',
-        `nobody leads: every lock is free, ${list(facts.sequencers.map((s) => s.id))} ` +
-          `${seen === 1 ? 'is' : 'are'} running${reasons.length > 0 ? ` (${reasons.join('; ')})` : ''}`,
+        `nobody leads: every lock is free, ${list(running.map((s) => s.id))} ` +
+          `${running.length === 1 ? 'is' : 'are'} running${reasons.length > 0 ? ` (${reasons.join('; ')})` : ''}`,
         [],
         [`seq status --watch${target}`],
       );
@@ -225,7 +226,7 @@ function leaseFindings(
   const timing = leaseTiming(leader.id, sequencers);
   const late = leader.renewedMs !== null && isLate(leader.renewedMs, timing);
   const left = `${inWords(leader.ttlMs)} are left`;
-  const canFollow = sequencers.some((one) => one.id !== leader.id && one.alive && one.ready);
+  const canFollow = sequencers.some((one) => one.id !== leader.id && one.alive && one.ready && one.role !== 'stopping');
   const next = canFollow
     ? [`seq status --watch${target}`]
     : known(options.startSequencers?.(), `seq run --id ${leader.id}${target}`);
@@ -277,7 +278,7 @@ function isAlive({ sequencers }: Facts, id: string): boolean {
 }
 
 function othersAlive({ sequencers }: Facts, id: string): boolean {
-  return sequencers.some((one) => one.id !== id && one.alive);
+  return sequencers.some((one) => one.id !== id && one.alive && one.role !== 'stopping');
 }
 
 /** Who would take over? Only asked where the cluster has, or had within a day, more than one sequencer. */
