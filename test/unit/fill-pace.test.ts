@@ -9,12 +9,24 @@ import {
   type FillPace,
 } from '../../src/core/protocol/fill-pace.js';
 
-/** Batches of 10 ms that copy 1,000 entries a ms, back to back, while new entries arrive at this rate. */
-function fillFor(ms: number, newAMs: number, slid = 0, all = false): { pace: FillPace; pauseMs: number } {
+/** The weight of a batch. Twenty of them are more than what is filled at once. */
+const BATCH = 2_000_000;
+
+/**
+ * Batches of 10 ms, back to back. `newAMs`: the weight that is committed in a ms, in thousandths of what is copied in a
+ * ms.
+ */
+function fillFor(
+  ms: number,
+  newAMs: number,
+  slid = 0,
+  all = false,
+  weight = BATCH,
+): { pace: FillPace; pauseMs: number } {
   const pace = newPace(0, 0);
   let pauseMs = NaN;
   for (let now = 10; now <= ms; now += 10)
-    pauseMs = pauseAfter(pace, { weight: 10_000, tookMs: 10, all }, newAMs * now, slid, now);
+    pauseMs = pauseAfter(pace, { weight, tookMs: 10, all }, (newAMs / 1000) * (weight / 10) * now, slid, now);
   return { pace, pauseMs };
 }
 
@@ -29,6 +41,9 @@ describe('the pace of a filling', () => {
     ['a quarter of the window has slid away', [200, 10, 0.26], 0],
     ['less than a quarter has', [200, 10, 0.25], 90],
     ['it has everything but what came meanwhile', [200, 10, 0, true], 0],
+    ['a slow machine: the first 16 MiB are still on their way', [400, 10, 0, false, 415_000], 0],
+    ['… they are filled', [410, 10, 0, false, 415_000], 90],
+    ['a very slow machine: after one and a half seconds, commits are spared all the same', [1500, 10, 0, false, 1], 90],
   ])('pace: %s → the pause', (_, args, expected) => {
     const { pace, pauseMs } = fillFor(...args);
     expect(pauseMs).toBeCloseTo(expected, 6);
@@ -39,16 +54,16 @@ describe('the pace of a filling', () => {
   test('pace: paused, and then more comes new → the pause shrinks at the next measurement, down to none', () => {
     const { pace } = fillFor(200, 10);
     const pauses: number[] = [];
-    let fresh = 2000;
+    let fresh = 2 * (BATCH / 10);
     for (let now = 300; now <= 1100; now += 100)
-      pauses.push(pauseAfter(pace, { weight: 10_000, tookMs: 10, all: false }, (fresh += 30_000), 0, now));
+      pauses.push(pauseAfter(pace, { weight: BATCH, tookMs: 10, all: false }, (fresh += 3 * BATCH), 0, now));
     expect(pauses[0]).toBe(90);
     expect(pauses.at(-1)).toBe(0);
   });
 
   test('pace: one batch took a second → the pause has a bound', () => {
     const { pace } = fillFor(200, 10);
-    expect(pauseAfter(pace, { weight: 10_000, tookMs: 1000, all: false }, 2010, 0, 201)).toBe(250);
+    expect(pauseAfter(pace, { weight: BATCH, tookMs: 1000, all: false }, 2 * (BATCH / 10), 0, 201)).toBe(250);
   });
 
   test(

@@ -1,7 +1,7 @@
 // How fast a node is filled while blocks are being committed (docs/PROTOCOL.md section 8, step 2). A pause follows each
 // batch, so that filling takes a tenth of the time. It takes more where a tenth would not clearly gain on new commits,
-// and all of it where the retained range slides away. Before the gain is measured there are no pauses: the node's
-// arrival matters first, the speed of commits second. This file decides timing only, never safety.
+// and all of it where the retained range slides away. At first there are no pauses: the node's arrival matters first,
+// the speed of commits second. This file decides timing only, never safety.
 
 /** A block costs about as much as this many bytes of payload. */
 const BLOCK_AS_BYTES = 4096;
@@ -13,6 +13,12 @@ const MOST_SHARE = 0.5;
 const GAIN = 2;
 /** The gain is measured over this time, ms. */
 const MEASURED_MS = 200;
+/**
+ * What is filled without pauses first, and the most time for it, ms. A small retained range is filled as a whole, so
+ * that its node arrives at once. For a large one that is a short part of a long time.
+ */
+const AT_ONCE = 16 * 1024 * 1024;
+const AT_ONCE_MS = 1500;
 /**
  * The part of the retained range that may slide away before pauses end. Until the filling ends, the node holds this
  * much more than the others.
@@ -30,6 +36,8 @@ export interface FillPace {
   /** The weight that was filled since then, and how long that took in ms. */
   filled: number;
   busyMs: number;
+  /** The weight that was filled since the filling began. */
+  total: number;
   /** The share of the time that filling takes. 1: all the time. Above 1: even all the time is not enough. */
   share: number;
   /**
@@ -57,7 +65,7 @@ export function weightOf(blocks: number, bytes: number): number {
 }
 
 export function newPace(now: number, fresh: number): FillPace {
-  return { begunAt: now, since: now, fresh, filled: 0, busyMs: 0, share: 1, level: 0, missed: 0 };
+  return { begunAt: now, since: now, fresh, filled: 0, busyMs: 0, total: 0, share: 1, level: 0, missed: 0 };
 }
 
 /** The limits of the next batch. A batch stays below them, but has at least one block. */
@@ -80,9 +88,11 @@ export function pauseAfter(
 ): number {
   pace.level = batch.all || pace.level < 0 ? pace.level + 1 : 0;
   pace.filled += batch.weight;
+  pace.total += batch.weight;
   pace.busyMs += batch.tookMs;
   const seenMs = now - pace.since;
-  if (seenMs >= MEASURED_MS) {
+  const first = pace.total < AT_ONCE && now - pace.begunAt < AT_ONCE_MS;
+  if (seenMs >= MEASURED_MS && !first) {
     // The share of the time that copying the new blocks would have taken.
     const needed = (((fresh - pace.fresh) / pace.filled) * pace.busyMs) / seenMs;
     pace.share = Math.max(LEAST_SHARE, GAIN * needed);

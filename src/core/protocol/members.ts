@@ -77,10 +77,16 @@ export function claimedUnder(
 ): number {
   let count = 0;
   state.nodes.forEach((progress, node) => {
-    const memory = memberOf(configuration, state.settings.ids![node]!)?.memory;
-    if (progress.standing === 'claimed' && memory && memory === progress.incarnation && meets(progress)) count++;
+    if (countsUnder(state, configuration, node) && meets(progress)) count++;
   });
   return count;
+}
+
+/** Whether this node is claimed under the memory that the configuration names. */
+export function countsUnder(state: TermState, configuration: Configuration, node: NodeIndex): boolean {
+  const { standing, incarnation } = state.nodes[node]!;
+  const memory = memberOf(configuration, state.settings.ids![node]!)?.memory;
+  return standing === 'claimed' && !!memory && memory === incarnation;
 }
 
 /**

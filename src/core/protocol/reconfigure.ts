@@ -13,7 +13,7 @@ import {
   type MembersChange,
 } from './configuration.js';
 import { end, setStanding } from './ending.js';
-import { claimedUnder, isCandidate, isChanging, nextVersionOf } from './members.js';
+import { claimedUnder, countsUnder, isCandidate, isChanging, nextVersionOf } from './members.js';
 import {
   candidateAdded,
   candidateDropped,
@@ -22,6 +22,7 @@ import {
   type NodeIndex,
 } from './node-progress.js';
 import type { StepContext, TermState } from './term-state.js';
+import type { Epoch } from './types.js';
 
 /** Begins a change, unless `whyNoChange` says why not. `node`: the index of the server that is added. */
 export function beginChange(context: StepContext, change: MembersChange, node: NodeIndex): void {
@@ -106,6 +107,16 @@ export function endOnceNoted(context: StepContext): void {
 /** The configuration that q of the present members and q of the next members have noted. Null: there is none. */
 export function notedChange(state: TermState): Configuration | null {
   return isNoted(state) ? state.change!.next : null;
+}
+
+/**
+ * The votes for the term that counts by this configuration: the nodes that this term has claimed bear its epoch and
+ * its lock. One that has not noted the configuration yet is asked, too. Otherwise its lock keeps it out for a while.
+ */
+export function votesUnder(state: TermState, configuration: Configuration): { node: NodeIndex; epoch: Epoch }[] {
+  return state.nodes.flatMap((_, node) =>
+    countsUnder(state, configuration, node) ? [{ node, epoch: state.epoch }] : [],
+  );
 }
 
 function isNoted(state: TermState): boolean {

@@ -150,9 +150,9 @@ export class RedisNode implements NodePort {
   }
 
   /**
-   * Opens the connections of a takeover, and makes the server load its scripts. Nothing changes on the server: a script
-   * refuses the empty owner before it reads a key. A takeover reads the dead leader's last blocks over the bulk
-   * connection. So this opens that connection too.
+   * Opens the connections of a takeover, and makes the server load its scripts and `admit`. Nothing changes on the
+   * server: a script refuses the empty owner before it reads a key. A takeover reads the dead leader's last blocks over
+   * the bulk connection. So this opens that connection too.
    */
   async prepare(limitMs: number): Promise<void> {
     const block = { height: 1, hash: '', parent: '', timestamp: 0, data: Buffer.alloc(0) };
@@ -161,6 +161,7 @@ export class RedisNode implements NodePort {
       { script: 'claim', owner: '', epoch: 0 },
       { script: 'release_lock', owner: '' },
       { script: 'write_block', owner: '', epoch: 0, ttlMs: 1, mode: 'append', block, entryEpoch: 0 },
+      { script: 'admit', owner: '', epoch: 0, nonce: '', ttlMs: 1, head: 0, headHash: '' },
     ];
     await Promise.all([
       ...calls.map((call) => this.call(call, limitMs)),

@@ -6,7 +6,7 @@ import type { EmitEvent } from '../../events.js';
 import type { ChainStore, Clock, NodePort, Producer, Random } from '../../ports.js';
 import { newest } from '../../protocol/configuration.js';
 import type { Standing } from '../../protocol/node-progress.js';
-import { notedChange } from '../../protocol/reconfigure.js';
+import { notedChange, votesUnder } from '../../protocol/reconfigure.js';
 import type { TermEnd } from '../../protocol/term-codes.js';
 import type { LocalChain, TermSettings } from '../../protocol/term-state.js';
 import type { Block, Epoch, LeaderRequest } from '../../protocol/types.js';
@@ -166,8 +166,11 @@ export class Leadership {
     parts.renewals.note(driver.state.nodes);
     course.renewed = { owner, epoch: driver.state.epoch, reason };
     const { membership } = parts;
-    // What the nodes have noted is in force. A node that has just become a member must be asked for its vote.
-    membership.take(newest(membership.configuration, notedChange(driver.state)));
+    // What the nodes have noted is in force. The next block waits for no probe then: `promote_leader` checks everything
+    // itself, and a node that shows another epoch than this term's refuses it.
+    const noted = notedChange(driver.state);
+    membership.take(newest(membership.configuration, noted));
+    if (noted !== null && membership.configuration === noted) return { votes: votesUnder(driver.state, noted) };
     const seen = await this.probeMembers();
     const { configuration } = membership;
     const again = votesOf(seen, nodes, id, { own: owner, configuration });

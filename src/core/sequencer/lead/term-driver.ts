@@ -194,6 +194,8 @@ export class TermDriver {
     switch (effect.type) {
       case 'call': {
         const limitMs = this.state.settings.nodeTimeoutMs + effect.bytes / BYTES_PER_MS;
+        // The server has no scripts yet. It loads them while it is filled: the commits wait for what comes after.
+        if (effect.call.script === 'begin_admission') void this.nodes[effect.node]!.prepare?.(limitMs);
         void this.nodes[effect.node]!.call(effect.call, limitMs).then((reply) =>
           this.feed({ type: 'reply', now: this.clock.now(), node: effect.node, id: effect.id, reply }),
         );
