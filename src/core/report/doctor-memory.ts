@@ -93,3 +93,8 @@ export function ofForecast(nodes: readonly CheckedNode[]): DoctorFinding[] {
 export function mib(bytes: number): string {
   return `${(bytes / MIB).toFixed(bytes < 10 * MIB ? 1 : 0)} MiB`;
 }
+
+/** The value that a part of the values (0 to 1) does not exceed. */
+export function partOf(sorted: readonly number[], part: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
+}

@@ -10,6 +10,7 @@ import { inWords, isLate, leaseTiming } from './lease.js';
 import { DENIED, deniedNext } from './no-answer.js';
 import type { OffClock } from './off-clocks.js';
 import type { ClusterView, Finding, LeaderRow, NodeRow, ReasonCode, SummarizeOptions } from './cluster-view.js';
+import type { SequencerRow } from './presence.js';
 
 type Facts = Omit<ClusterView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'findings'> & {
   clusters: { id: string; cluster: string }[];
@@ -51,168 +52,189 @@ export function judge(
   };
 }
 
+/** What is wrong with the cluster as a whole. A cluster that cannot be judged further has one finding that says so. */
 function clusterFindings(facts: Facts, target: string, options: SummarizeOptions): Finding[] {
-  const { quorum, configured, answered } = facts;
-  const nodes = facts.nodes.filter((n) => n.state !== 'STRANGER');
-  const found: Finding[] = [];
-  const crit = (code: ReasonCode, reason: string, ids: string[], next: string[]) =>
-    found.push({ verdict: 'CRIT', code, reason, nodes: ids, next });
+  const broken = [...sharedServers(facts), ...conflictFindings(facts, target)];
+  const unfit = otherCluster(facts) ?? notInitialised(facts, target) ?? noQuorum(facts, target, options);
+  if (unfit !== null) return [...broken, unfit];
+  return [...broken, ...leaderFindings(facts, target, options)];
+}
 
-  for (const ids of sameServer(facts.nodes)) {
+function crit(code: ReasonCode, reason: string, nodes: string[], next: string[]): Finding {
+  return { verdict: 'CRIT', code, reason, nodes, next };
+}
+
+function members({ nodes }: Facts): NodeRow[] {
+  return nodes.filter((n) => n.state !== 'STRANGER');
+}
+
+const isSilent = ({ state }: NodeRow): boolean => state === 'DOWN' || state === 'REFUSED';
+const idsOf = (nodes: readonly NodeRow[]): string[] => nodes.map((n) => n.id);
+
+function sharedServers({ nodes }: Facts): Finding[] {
+  return sameServer(nodes).map((ids) =>
     crit('SAME_SERVER', `${list(ids)} are one server (the same run id): its vote would count twice`, ids, [
       'give every --node a server of its own',
-    ]);
-  }
-  for (const conflict of facts.conflicts) {
-    crit('CONFLICT', `height ${conflict.height}: ${conflict.why}`, conflict.nodes, [
-      `seq stream inspect --from ${conflict.height} --to ${conflict.height}${target}`,
-    ]);
-  }
-  const foreign = nodes.filter((n) => n.state === 'FOREIGN');
+    ]),
+  );
+}
+
+function conflictFindings({ conflicts }: Facts, target: string): Finding[] {
+  return conflicts.map(({ height, why, nodes }) =>
+    crit('CONFLICT', `height ${height}: ${why}`, nodes, [
+      `seq stream inspect --from ${height} --to ${height}${target}`,
+    ]),
+  );
+}
+
+/** The nodes belong to another cluster, or to several. */
+function otherCluster(facts: Facts): Finding | null {
+  const foreign = members(facts).filter((n) => n.state === 'FOREIGN');
+  if (facts.answered > 0 && foreign.length === facts.answered)
+    return crit(
+      'WRONG_CLUSTER',
+      `every node that answered belongs to another cluster: ${list(foreign.map((n) => `${n.id}: ${n.note}`))}`,
+      idsOf(foreign),
+      [`seq status ${foreign.map((n) => `--node ${n.id}=${n.url}`).join(' ')}`],
+    );
   const names = new Map<string, string[]>();
   for (const { id, cluster } of facts.clusters)
     if (cluster !== '') names.set(cluster, [...(names.get(cluster) ?? []), id]);
-  if (answered > 0 && foreign.length === answered) {
-    crit(
-      'WRONG_CLUSTER',
-      `every node that answered belongs to another cluster: ${list(foreign.map((n) => `${n.id}: ${n.note}`))}`,
-      foreign.map((n) => n.id),
-      [`seq status ${foreign.map((n) => `--node ${n.id}=${n.url}`).join(' ')}`],
-    );
-    return found;
-  }
-  if (names.size > 1 && Math.max(...[...names.values()].map((ids) => ids.length)) < quorum) {
-    crit(
-      'CLUSTER_MIXED',
-      'the nodes belong to different clusters: ' +
-        `${list([...names].map(([name, ids]) => `${ids.join(', ')} to ${name}`))}`,
-      [...names.values()].flat(),
-      ['name the nodes of one cluster only: seq config show'],
-    );
-    return found;
-  }
+  if (names.size < 2 || Math.max(...[...names.values()].map((ids) => ids.length)) >= facts.quorum) return null;
+  return crit(
+    'CLUSTER_MIXED',
+    'the nodes belong to different clusters: ' +
+      `${list([...names].map(([name, ids]) => `${ids.join(', ')} to ${name}`))}`,
+    [...names.values()].flat(),
+    ['name the nodes of one cluster only: seq config show'],
+  );
+}
 
+function notInitialised(facts: Facts, target: string): Finding | null {
+  const { answered, configured, quorum } = facts;
+  const nodes = members(facts);
   const empty = nodes.filter((n) => n.state === 'EMPTY');
   const bootstrap = nodes.filter((n) => n.admission === 'bootstrap');
-  if (answered >= quorum && empty.length + bootstrap.length === answered) {
-    crit(
-      'NOT_INITIALISED',
-      bootstrap.length > 0
-        ? `the bootstrap of this cluster was broken off: ${list(bootstrap.map((n) => n.id))} show its nonce`
-        : `${answered === configured ? 'all' : answered} of ${configured} nodes are empty: this cluster ` +
-            'was never initialised',
-      [...empty, ...bootstrap].map((n) => n.id),
-      [`seq cluster init${target}`],
-    );
-    return found;
-  }
+  if (answered < quorum || empty.length + bootstrap.length !== answered) return null;
+  return crit(
+    'NOT_INITIALISED',
+    bootstrap.length > 0
+      ? `the bootstrap of this cluster was broken off: ${list(idsOf(bootstrap))} show its nonce`
+      : `${answered === configured ? 'all' : answered} of ${configured} nodes are empty: this cluster ` +
+          'was never initialised',
+    idsOf([...empty, ...bootstrap]),
+    [`seq cluster init${target}`],
+  );
+}
 
+function noQuorum(facts: Facts, target: string, options: SummarizeOptions): Finding | null {
+  const { configured, quorum } = facts;
+  const nodes = members(facts);
   const admitted = nodes.filter((n) => n.admitted);
-  if (admitted.length < quorum) {
-    const silent = nodes.filter((n) => n.state === 'DOWN' || n.state === 'REFUSED');
-    const out = nodes.filter((n) => !n.admitted && n.state !== 'DOWN' && n.state !== 'REFUSED');
-    const parts = [
-      ...(['DOWN', 'REFUSED'] as const).flatMap((state) => {
-        const ids = silent.filter((n) => n.state === state).map((n) => n.id);
-        return ids.length === 0 ? [] : [`${list(ids)} ${state === 'DOWN' ? 'did not answer' : 'refused to answer'}`];
-      }),
-      ...(out.length > 0 ? [`${list(out.map((n) => n.id))} ${out.length === 1 ? 'is' : 'are'} not admitted`] : []),
-    ];
-    const enoughWithSilent = admitted.length + silent.length >= quorum;
-    const denied = silent.filter((n) => DENIED.has(n.error?.code ?? ''));
-    // They answer, and refuse us: whether they can vote is not known. The sequencers may have the right password.
-    if (admitted.length + denied.length >= quorum) {
-      found.push({
-        verdict: 'UNKNOWN',
-        code: 'NODE_DENIED',
-        reason:
-          `${list(denied.map((n) => n.id))} ${denied.length === 1 ? 'refuses' : 'refuse'} us ` +
-          `(${[...new Set(denied.map((n) => n.note))].join('; ')}): whether a quorum can vote is not known`,
-        nodes: denied.map((n) => n.id),
-        next: deniedNext(denied),
-      });
-      return found;
-    }
-    crit(
-      'NO_QUORUM',
-      `${admitted.length} of ${configured} nodes can vote, ${quorum} are needed: ${parts.join('; ')}`,
-      [...silent, ...out].map((n) => n.id),
-      enoughWithSilent ? silent.map((n) => reach(n, options)) : [`seq cluster recover --dry-run${target}`],
-    );
-    return found;
-  }
+  if (admitted.length >= quorum) return null;
+  const silent = nodes.filter(isSilent);
+  const denied = silent.filter((n) => DENIED.has(n.error?.code ?? ''));
+  // They answer, and refuse us: whether they can vote is not known. The sequencers may have the right password.
+  if (admitted.length + denied.length >= quorum) return quorumDenied(denied);
+  const out = nodes.filter((n) => !n.admitted && !isSilent(n));
+  const parts = [
+    ...(['DOWN', 'REFUSED'] as const).flatMap((state) => {
+      const ids = idsOf(silent.filter((n) => n.state === state));
+      return ids.length === 0 ? [] : [`${list(ids)} ${state === 'DOWN' ? 'did not answer' : 'refused to answer'}`];
+    }),
+    ...(out.length > 0 ? [`${list(idsOf(out))} ${out.length === 1 ? 'is' : 'are'} not admitted`] : []),
+  ];
+  const enoughWithSilent = admitted.length + silent.length >= quorum;
+  return crit(
+    'NO_QUORUM',
+    `${admitted.length} of ${configured} nodes can vote, ${quorum} are needed: ${parts.join('; ')}`,
+    idsOf([...silent, ...out]),
+    enoughWithSilent ? silent.map((n) => reach(n, options)) : [`seq cluster recover --dry-run${target}`],
+  );
+}
 
-  if (facts.leader === null && !facts.leaderKnown) {
-    const silent = nodes.filter((n) => n.state === 'DOWN' || n.state === 'REFUSED');
-    found.push({
-      verdict: 'UNKNOWN',
-      code: 'LEADER_UNKNOWN',
-      nodes: silent.map((n) => n.id),
-      next: silent.map((n) => reach(n, options)),
-      reason:
-        `too few nodes answered to say whether there is a leader: ${list(silent.map((n) => n.id))} may ` +
-        'hold a lock',
-    });
-  } else if (facts.leader === null && admitted.filter((n) => n.lockStuck === '').length < quorum) {
-    const stuck = admitted.filter((n) => n.lockStuck !== '');
+function quorumDenied(denied: readonly NodeRow[]): Finding {
+  return {
+    verdict: 'UNKNOWN',
+    code: 'NODE_DENIED',
+    reason:
+      `${list(idsOf(denied))} ${denied.length === 1 ? 'refuses' : 'refuse'} us ` +
+      `(${[...new Set(denied.map((n) => n.note))].join('; ')}): whether a quorum can vote is not known`,
+    nodes: idsOf(denied),
+    next: deniedNext(denied),
+  };
+}
+
+/** Who leads, and does it do its work? */
+function leaderFindings(facts: Facts, target: string, options: SummarizeOptions): Finding[] {
+  const { leader } = facts;
+  if (leader !== null)
+    return [...stalledLeader(facts, leader, target), ...leaseFindings(facts, leader, target, options)];
+  if (!facts.leaderKnown) return [leaderUnknown(facts, options)];
+  return [stuckLocks(facts, target) ?? nobodyLeads(facts, target, options)];
+}
+
+function stalledLeader({ sequencers }: Facts, leader: LeaderRow, target: string): Finding[] {
+  const own = sequencers.find((s) => s.id === leader.id);
+  if (own === undefined || own.ready) return [];
+  return [
     crit(
-      'LOCK_STUCK',
-      `nobody can lead: ${list([...new Set(stuck.map((n) => n.lockStuck))])} (on ${list(stuck.map((n) => n.id))}), ` +
-        'so nobody renews it and nobody may take it',
-      stuck.map((n) => n.id),
-      [`seq stepdown --revoke${target}`],
+      'LEADER_STALLED',
+      `${own.id} leads and cannot produce: ${own.why || 'it says it is not ready'}`,
+      [],
+      [`seq stepdown${target}`],
+    ),
+  ];
+}
+
+function leaderUnknown(facts: Facts, options: SummarizeOptions): Finding {
+  const silent = members(facts).filter(isSilent);
+  return {
+    verdict: 'UNKNOWN',
+    code: 'LEADER_UNKNOWN',
+    nodes: idsOf(silent),
+    next: silent.map((n) => reach(n, options)),
+    reason: `too few nodes answered to say whether there is a leader: ${list(idsOf(silent))} may hold a lock`,
+  };
+}
+
+/** Locks that never expire, on so many nodes that no quorum is left to take. */
+function stuckLocks(facts: Facts, target: string): Finding | null {
+  const admitted = members(facts).filter((n) => n.admitted);
+  const stuck = admitted.filter((n) => n.lockStuck !== '');
+  if (admitted.length - stuck.length >= facts.quorum) return null;
+  return crit(
+    'LOCK_STUCK',
+    `nobody can lead: ${list([...new Set(stuck.map((n) => n.lockStuck))])} (on ${list(idsOf(stuck))}), ` +
+      'so nobody renews it and nobody may take it',
+    idsOf(stuck),
+    [`seq stepdown --revoke${target}`],
+  );
+}
+
+function nobodyLeads(facts: Facts, target: string, options: SummarizeOptions): Finding {
+  const { hold, quorum, sequencers } = facts;
+  const noLeader = (why: string, next: string[]): Finding => crit('NO_LEADER', `nobody leads: ${why}`, [], next);
+  if (hold !== null) return noLeader(`${hold.by} holds promotion (${hold.reason})`, [`seq resume${target}`]);
+  const holders = [...new Set(members(facts).flatMap((n) => (!n.admitted || n.holder === null ? [] : [n.holder])))];
+  if (holders.length > 0)
+    return noLeader(
+      `${list(holders)} ${holders.length === 1 ? 'holds' : 'hold'} fewer than ${quorum} ` +
+        `locks (${holders.some((id) => isAlive(facts, id)) ? 'a promotion under way, or ' : ''}a lease running out)`,
+      othersAlive(facts, '')
+        ? [`seq status --watch${target}`]
+        : known(options.startSequencers?.(), `seq run --id ${holders[0] ?? 'seq-a'}${target}`),
     );
-  } else if (facts.leader === null) {
-    const holders = [...new Set(admitted.flatMap((n) => (n.holder === null ? [] : [n.holder])))];
-    // The record of one that was stopped, or that died, is there for a while.
-    const running = facts.sequencers.filter((one) => one.alive && one.role !== 'stopping');
-    if (facts.hold !== null)
-      crit(
-        'NO_LEADER',
-        `nobody leads: ${facts.hold.by} holds promotion (${facts.hold.reason})`,
-        [],
-        [`seq resume${target}`],
-      );
-    else if (holders.length > 0)
-      crit(
-        'NO_LEADER',
-        `nobody leads: ${list(holders)} ${holders.length === 1 ? 'holds' : 'hold'} fewer than ${quorum} ` +
-          `locks (${holders.some((id) => isAlive(facts, id)) ? 'a promotion under way, or ' : ''}a lease running out)`,
-        [],
-        othersAlive(facts, '')
-          ? [`seq status --watch${target}`]
-          : known(options.startSequencers?.(), `seq run --id ${holders[0] ?? 'seq-a'}${target}`),
-      );
-    else if (running.length === 0)
-      crit(
-        'NO_LEADER',
-        'nobody leads: no sequencer is running',
-        [],
-        known(options.startSequencers?.(), `seq run --id seq-a${target}`),
-      );
-    else {
-      const reasons = running.filter((s) => !s.ready && s.why !== '').map((s) => `${s.id}: ${s.why}`);
-      crit(
-        'NO_LEADER',
-        `nobody leads: every lock is free, ${list(running.map((s) => s.id))} ` +
-          `${running.length === 1 ? 'is' : 'are'} running${reasons.length > 0 ? ` (${reasons.join('; ')})` : ''}`,
-        [],
-        [`seq status --watch${target}`],
-      );
-    }
-  } else {
-    const own = facts.sequencers.find((s) => s.id === facts.leader?.id);
-    if (own !== undefined && !own.ready) {
-      crit(
-        'LEADER_STALLED',
-        `${own.id} leads and cannot produce: ${own.why || 'it says it is not ready'}`,
-        [],
-        [`seq stepdown${target}`],
-      );
-    }
-    if (facts.leader !== null) found.push(...leaseFindings(facts, facts.leader, target, options));
-  }
-  return found;
+  // The record of one that was stopped, or that died, is there for a while.
+  const running = sequencers.filter((one) => one.alive && one.role !== 'stopping');
+  if (running.length === 0)
+    return noLeader('no sequencer is running', known(options.startSequencers?.(), `seq run --id seq-a${target}`));
+  const reasons = running.filter((s) => !s.ready && s.why !== '').map((s) => `${s.id}: ${s.why}`);
+  return noLeader(
+    `every lock is free, ${list(running.map((s) => s.id))} ` +
+      `${running.length === 1 ? 'is' : 'are'} running${reasons.length > 0 ? ` (${reasons.join('; ')})` : ''}`,
+    [`seq status --watch${target}`],
+  );
 }
 
 /** Does the leader do what a leader does: renew its lease with every block, and announce itself? */
@@ -366,93 +388,80 @@ function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): 
   });
 }
 
+/** What does not stop the cluster and still needs an operator. */
 function softFindings(facts: Facts, target: string, options: SummarizeOptions): Finding[] {
-  const found: Finding[] = standbyFindings(facts, target, options);
-  const { pending, hold } = facts;
-  if (pending !== null) {
-    found.push({
-      verdict: 'WARN',
-      code: 'PENDING_BLOCK',
-      nodes: pending.nodes,
-      next: [`seq stream inspect --from ${pending.height} --to ${pending.height}${target}`],
-      reason:
-        `height ${pending.height} is pending: ${pending.nodes.length} of ${facts.configured} hold it ` +
-        `under epoch ${pending.epoch}, ${facts.quorum} are needed` +
-        (pending.mayBeCommitted ? '; a node that did not answer may hold it too' : ''),
-    });
+  return [
+    ...standbyFindings(facts, target, options),
+    ...pendingFindings(facts, target),
+    ...holdFindings(facts, target),
+    ...facts.sequencers.flatMap((one) => sequencerFindings(one, facts.leader, target)),
+    ...clockFindings(facts, target),
+    ...driftFindings(facts, target),
+  ];
+}
+
+function warning(code: ReasonCode, reason: string, nodes: string[], next: string): Finding {
+  return { verdict: 'WARN', code, reason, nodes, next: [next] };
+}
+
+function pendingFindings({ pending, configured, quorum }: Facts, target: string): Finding[] {
+  if (pending === null) return [];
+  const { height, nodes, epoch, mayBeCommitted } = pending;
+  const reason =
+    `height ${height} is pending: ${nodes.length} of ${configured} hold it ` +
+    `under epoch ${epoch}, ${quorum} are needed` +
+    (mayBeCommitted ? '; a node that did not answer may hold it too' : '');
+  return [warning('PENDING_BLOCK', reason, nodes, `seq stream inspect --from ${height} --to ${height}${target}`)];
+}
+
+function holdFindings({ hold, leader }: Facts, target: string): Finding[] {
+  if (hold === null || leader === null) return [];
+  const reason =
+    `${hold.by} holds promotion for ${Math.ceil(hold.ttlMs / 1000)} s more (${hold.reason}): nobody ` +
+    `takes over if ${leader.id} fails`;
+  return [warning('HELD', reason, [], `seq resume${target}`)];
+}
+
+/** What a sequencer says of its retained range and of its store. */
+function sequencerFindings(s: SequencerRow, leader: LeaderRow | null, target: string): Finding[] {
+  const found: Finding[] = [];
+  const behind = `${s.id} is ${s.lagBlocks ?? '?'} blocks behind`;
+  const doctor = `seq doctor${target}`;
+  const watch = `seq status --watch${target}`;
+  if (s.retentionWhy !== '' && s.id === leader?.id)
+    found.push(warning('RETENTION_NARROWED', `${s.id}: ${s.retentionWhy}`, [], doctor));
+  if (s.storeDamaged !== '') {
+    const damaged = `its store is damaged at height ${s.storeDamaged}; no node and no peer had the block yet`;
+    found.push(warning('STORE_DAMAGED', `${s.id}: ${damaged}`, [], doctor));
   }
-  if (hold !== null && facts.leader !== null) {
-    found.push({
-      verdict: 'WARN',
-      code: 'HELD',
-      nodes: [],
-      next: [`seq resume${target}`],
-      reason:
-        `${hold.by} holds promotion for ${Math.ceil(hold.ttlMs / 1000)} s more (${hold.reason}): nobody ` +
-        `takes over if ${facts.leader.id} fails`,
-    });
-  }
-  for (const s of facts.sequencers) {
-    if (s.retentionWhy !== '' && s.id === facts.leader?.id)
-      found.push({
-        verdict: 'WARN',
-        code: 'RETENTION_NARROWED',
-        nodes: [],
-        next: [`seq doctor${target}`],
-        reason: `${s.id}: ${s.retentionWhy}`,
-      });
-    if (s.storeDamaged !== '')
-      found.push({
-        verdict: 'WARN',
-        code: 'STORE_DAMAGED',
-        nodes: [],
-        next: [`seq doctor${target}`],
-        reason: `${s.id}: its store is damaged at height ${s.storeDamaged}; no node and no peer had the block yet`,
-      });
-    if (s.margin === 'falling') {
-      found.push({
-        verdict: 'WARN',
-        code: 'RETENTION_CLOSING',
-        nodes: [],
-        next: [`seq status --watch${target}`],
-        reason: `${s.id} is ${s.lagBlocks ?? '?'} blocks behind and about to fall below what the nodes retain`,
-      });
-    } else if (s.margin === 'outside') {
-      found.push({
-        verdict: 'WARN',
-        code: 'RETENTION_LOST',
-        nodes: [],
-        next: [`seq status --watch${target}`],
-        reason:
-          `${s.id} is ${s.lagBlocks ?? '?'} blocks behind, below what the nodes retain: it needs the feed ` +
-          'of another sequencer',
-      });
-    }
-  }
-  for (const { node, sequencer, aheadMs } of facts.clocks) {
-    found.push({
-      verdict: 'WARN',
-      code: 'CLOCK_OFF',
-      nodes: node === undefined ? [] : [node],
-      next: [`seq doctor${target}`],
-      reason: wrongClockText(`the clock of ${node ?? `sequencer ${sequencer}`}`, aheadMs),
-    });
-  }
-  const digests = new Map<string, string[]>();
-  for (const s of facts.sequencers)
-    if (s.configDigest !== '') digests.set(s.configDigest, [...(digests.get(s.configDigest) ?? []), s.id]);
-  if (digests.size > 1) {
-    found.push({
-      verdict: 'WARN',
-      code: 'CONFIG_DRIFT',
-      nodes: [],
-      next: [`seq status -o wide${target}`],
-      reason:
-        'the sequencers run with different configurations: ' +
-        `${list([...digests].map(([digest, ids]) => `${ids.join(', ')} with ${digest.slice(0, 8)}`))}`,
-    });
+  if (s.margin === 'falling') {
+    found.push(warning('RETENTION_CLOSING', `${behind} and about to fall below what the nodes retain`, [], watch));
+  } else if (s.margin === 'outside') {
+    const lost = 'below what the nodes retain: it needs the feed of another sequencer';
+    found.push(warning('RETENTION_LOST', `${behind}, ${lost}`, [], watch));
   }
   return found;
+}
+
+function clockFindings({ clocks }: Facts, target: string): Finding[] {
+  return clocks.map(({ node, sequencer, aheadMs }) =>
+    warning(
+      'CLOCK_OFF',
+      wrongClockText(`the clock of ${node ?? `sequencer ${sequencer}`}`, aheadMs),
+      node === undefined ? [] : [node],
+      `seq doctor${target}`,
+    ),
+  );
+}
+
+function driftFindings({ sequencers }: Facts, target: string): Finding[] {
+  const digests = new Map<string, string[]>();
+  for (const s of sequencers)
+    if (s.configDigest !== '') digests.set(s.configDigest, [...(digests.get(s.configDigest) ?? []), s.id]);
+  if (digests.size < 2) return [];
+  const running = list([...digests].map(([digest, ids]) => `${ids.join(', ')} with ${digest.slice(0, 8)}`));
+  const reason = `the sequencers run with different configurations: ${running}`;
+  return [warning('CONFIG_DRIFT', reason, [], `seq status -o wide${target}`)];
 }
 
 /** A leader replaces an uncommitted block of an earlier epoch by itself. It never replaces one of the same epoch. */

@@ -58,63 +58,45 @@ function persistence(info: Record<string, string>): string {
   return `${aof ? 'aof' : 'no aof'}${failed ? ' FAIL' : ''}`;
 }
 
-function nodeColumns(state: WatchState, width: number, lines: readonly NodeLine[]): Column<NodeLine>[] {
-  const data = shown(state);
-  const widest = (texts: string[], least: number, most: number) =>
-    Math.min(most, Math.max(least, ...texts.map(widthOf)));
+const dim = (one: NodeLine): Tone => (silent(one) ? 'dim' : 'plain');
+
+const holderOf = (one: NodeLine): string =>
+  fact(one, (view) => (view.lock === null ? '-' : sequencerOf(view.lock.owner)));
+const epochOf = (one: NodeLine): string => fact(one, (view) => String(view.epoch));
+const headOf = (one: NodeLine): string => fact(one, (view) => String(view.head));
+
+function ttlOf(one: NodeLine): string {
+  if (silent(one)) return '?';
+  return fact(one, (view) => (view.lock === null ? '-' : `${(view.lock.pttlMs / 1000).toFixed(1)}s`));
+}
+
+/** As wide as its widest text, within limits. */
+function widest(texts: readonly string[], least: number, most: number): number {
+  return Math.min(most, Math.max(least, ...texts.map(widthOf)));
+}
+
+/** Who is it, how is it, and who holds its lock? */
+function leaseColumns(width: number, lines: readonly NodeLine[]): Column<NodeLine>[] {
   const share = width >= 130 ? 24 : width >= 94 ? 16 : width >= 74 ? 10 : 8;
-  const holders = lines.map((one) => fact(one, (view) => (view.lock === null ? '-' : sequencerOf(view.lock.owner))));
-  const heads = lines.map((one) => fact(one, (view) => String(view.head)));
-  const epochs = lines.map((one) => fact(one, (view) => String(view.epoch)));
-  const down: Tone = 'dim';
-  const dim = (one: NodeLine): Tone => (silent(one) ? down : 'plain');
-  const columns: Column<NodeLine>[] = [
-    {
-      head: 'NODE',
-      width: widest(
-        lines.map((one) => one.track.id),
-        4,
-        share,
-      ),
-      text: (one) => one.track.id,
-      tone: () => 'bold',
-    },
+  const ids = lines.map((one) => one.track.id);
+  return [
+    { head: 'NODE', width: widest(ids, 4, share), text: (one) => one.track.id, tone: () => 'bold' },
     {
       head: 'STATE',
       width: 7,
       text: (one) => one.row?.state ?? '?',
       tone: (one) => (one.row === null ? 'dim' : stateTone(one.row.state)),
     },
-    {
-      head: 'HOLDER',
-      width: widest(holders, 6, share),
-      text: (one) => fact(one, (view) => (view.lock === null ? '-' : sequencerOf(view.lock.owner))),
-      tone: dim,
-    },
-    {
-      head: 'TTL',
-      width: 5,
-      align: 'right',
-      text: (one) =>
-        silent(one)
-          ? '?'
-          : fact(one, (view) => (view.lock === null ? '-' : `${(view.lock.pttlMs / 1000).toFixed(1)}s`)),
-      tone: dim,
-    },
-    {
-      head: 'EPOCH',
-      width: widest(epochs, 5, 16),
-      align: 'right',
-      text: (one) => fact(one, (view) => String(view.epoch)),
-      tone: dim,
-    },
-    {
-      head: 'HEAD',
-      width: widest(heads, 6, 16),
-      align: 'right',
-      text: (one) => fact(one, (view) => String(view.head)),
-      tone: dim,
-    },
+    { head: 'HOLDER', width: widest(lines.map(holderOf), 6, share), text: holderOf, tone: dim },
+    { head: 'TTL', width: 5, align: 'right', text: ttlOf, tone: dim },
+  ];
+}
+
+/** How far is it? */
+function heightColumns(lines: readonly NodeLine[]): Column<NodeLine>[] {
+  return [
+    { head: 'EPOCH', width: widest(lines.map(epochOf), 5, 16), align: 'right', text: epochOf, tone: dim },
+    { head: 'HEAD', width: widest(lines.map(headOf), 6, 16), align: 'right', text: headOf, tone: dim },
     {
       head: 'LAG',
       width: 5,
@@ -123,82 +105,109 @@ function nodeColumns(state: WatchState, width: number, lines: readonly NodeLine[
       tone: (one) => ((one.row?.lag ?? 0) > 0 ? 'warn' : dim(one)),
     },
   ];
-  if (width >= 66)
-    columns.push({
-      head: 'RTT',
-      width: 6,
-      align: 'right',
-      text: (one) => (silent(one) ? '?' : duration(one.track.rtts.at(-1) ?? null)),
-      tone: dim,
-    });
-  if (width >= 116) {
-    columns.push({
-      head: 'P50/P99',
-      width: 12,
-      align: 'right',
-      tone: dim,
-      text: ({ track }) =>
-        `${duration(percentile(track.rtts, 0.5)).replace('ms', '')}/${duration(percentile(track.rtts, 0.99))}`,
-    });
-  }
-  columns.push({
+}
+
+/** How quickly does it answer, and when did it answer last? */
+function answerColumns(width: number, now: number): Column<NodeLine>[] {
+  const roundTrip: Column<NodeLine> = {
+    head: 'RTT',
+    width: 6,
+    align: 'right',
+    text: (one) => (silent(one) ? '?' : duration(one.track.rtts.at(-1) ?? null)),
+    tone: dim,
+  };
+  const spread: Column<NodeLine> = {
+    head: 'P50/P99',
+    width: 12,
+    align: 'right',
+    tone: dim,
+    text: ({ track }) =>
+      `${duration(percentile(track.rtts, 0.5)).replace('ms', '')}/${duration(percentile(track.rtts, 0.99))}`,
+  };
+  const seen: Column<NodeLine> = {
     head: 'SEEN',
     width: 4,
     align: 'right',
-    text: (one) => shortAge(one.track.good === null ? null : data.at - one.track.good.at),
+    text: (one) => shortAge(one.track.good === null ? null : now - one.track.good.at),
     tone: (one) => (silent(one) ? 'warn' : 'plain'),
-  });
-  if (width >= 130) {
-    columns.push(
-      { head: 'ADMISSION', width: 9, text: (one) => fact(one, (view) => view.admission), tone: dim },
-      {
-        head: 'PERSIST',
-        width: 11,
-        text: (one) => fact(one, (view) => persistence(view.info)),
-        tone: (one) => (persistence(one.row?.info ?? {}).includes('FAIL') ? 'crit' : dim(one)),
-      },
-      {
-        head: 'MEM',
-        width: 7,
-        align: 'right',
-        text: (one) => fact(one, (view) => bytes(view.info['used_memory'])),
-        tone: dim,
-      },
-      {
-        head: 'UP',
-        width: 5,
-        align: 'right',
-        text: (one) =>
-          fact(one, ({ info: { uptime_in_seconds: uptime } }) => {
-            const up = shortAge(Number(uptime ?? NaN) * 1000).replace('NaNd', '?');
-            return restarted(uptime) ? `${up}*` : up;
-          }),
-        tone: (one) => (restarted(one.row?.info['uptime_in_seconds']) ? 'warn' : dim(one)),
-      },
-    );
-  }
-  const taken = () => 2 + columns.reduce((sum, column) => sum + column.width + 1, 0);
-  // The reason why a node is not well is more important than the full name, and than what LEASE repeats. Half a word of
-  // the reason would mislead.
-  const lacking = () => Math.max(0, NOTE_LEAST - (width - taken()));
-  const named = (head: string) => columns.findIndex((one) => one.head === head);
+  };
+  return [...(width >= 66 ? [roundTrip] : []), ...(width >= 116 ? [spread] : []), seen];
+}
+
+/** What kind of server is it? On wide screens only. */
+const SERVER_COLUMNS: readonly Column<NodeLine>[] = [
+  { head: 'ADMISSION', width: 9, text: (one) => fact(one, (view) => view.admission), tone: dim },
+  {
+    head: 'PERSIST',
+    width: 11,
+    text: (one) => fact(one, (view) => persistence(view.info)),
+    tone: (one) => (persistence(one.row?.info ?? {}).includes('FAIL') ? 'crit' : dim(one)),
+  },
+  {
+    head: 'MEM',
+    width: 7,
+    align: 'right',
+    text: (one) => fact(one, (view) => bytes(view.info['used_memory'])),
+    tone: dim,
+  },
+  {
+    head: 'UP',
+    width: 5,
+    align: 'right',
+    text: (one) => fact(one, (view) => uptimeOf(view.info['uptime_in_seconds'])),
+    tone: (one) => (restarted(one.row?.info['uptime_in_seconds']) ? 'warn' : dim(one)),
+  },
+];
+
+function uptimeOf(uptime: string | undefined): string {
+  const up = shortAge(Number(uptime ?? NaN) * 1000).replace('NaNd', '?');
+  return restarted(uptime) ? `${up}*` : up;
+}
+
+/** The cells that the columns take, with the gaps between them. */
+function taken(columns: readonly Column<NodeLine>[]): number {
+  return 2 + columns.reduce((sum, column) => sum + column.width + 1, 0);
+}
+
+/**
+ * Makes room for the note. The reason why a node is not well is more important than its full name, and than what LEASE
+ * repeats. Half a word of the reason would mislead.
+ */
+function withRoomForNote(columns: readonly Column<NodeLine>[], width: number): Column<NodeLine>[] {
+  let kept = columns.map((column) => ({ ...column }));
+  const lacking = () => Math.max(0, NOTE_LEAST - (width - taken(kept)));
   for (const [head, least] of [
     ['HOLDER', 6],
     ['NODE', 8],
   ] as const) {
-    const column = columns[named(head)];
+    const column = kept.find((one) => one.head === head);
     if (column !== undefined) column.width -= Math.min(lacking(), Math.max(0, column.width - least));
   }
-  for (const head of ['TTL', 'HOLDER']) if (lacking() > 0) columns.splice(named(head), 1);
-  const used = taken();
-  if (width - used >= NOTE_LEAST)
-    columns.push({
-      head: 'NOTE',
-      width: width - used,
-      text: (one) => noteOf(one, data.at, width >= 130),
-      tone: (one) => (one.row?.state === 'OK' ? 'dim' : 'plain'),
-    });
-  return columns;
+  for (const head of ['TTL', 'HOLDER']) if (lacking() > 0) kept = kept.filter((one) => one.head !== head);
+  return kept;
+}
+
+function nodeColumns(state: WatchState, width: number, lines: readonly NodeLine[]): Column<NodeLine>[] {
+  const { at } = shown(state);
+  const wide = width >= 130;
+  const columns = withRoomForNote(
+    [
+      ...leaseColumns(width, lines),
+      ...heightColumns(lines),
+      ...answerColumns(width, at),
+      ...(wide ? SERVER_COLUMNS : []),
+    ],
+    width,
+  );
+  const left = width - taken(columns);
+  if (left < NOTE_LEAST) return columns;
+  const note: Column<NodeLine> = {
+    head: 'NOTE',
+    width: left,
+    text: (one) => noteOf(one, at, wide),
+    tone: (one) => (one.row?.state === 'OK' ? 'dim' : 'plain'),
+  };
+  return [...columns, note];
 }
 
 export function nodeRows(
