@@ -162,7 +162,7 @@ describe('peer', () => {
       (_request, response) => {
         response.end('<html>\n');
       },
-      'PEER_SPOKE_GARBAGE',
+      'PEER_UNREACHABLE',
     ],
     [
       'answers 404 without an envelope',
@@ -170,12 +170,12 @@ describe('peer', () => {
         response.statusCode = 404;
         response.end('no');
       },
-      'PEER_SPOKE_GARBAGE',
+      'PEER_UNREACHABLE',
     ],
     [
       'ends with an error line',
       (_request, response) => {
-        response.end(`${blockLine(good[0]!)}\n{"error":{"code":"X","message":"gone","why":"w"}}\n`);
+        response.end(`${blockLine(good[0]!)}\n{"error":{"code":"X","message":"gone","why":"w","retryable":false}}\n`);
       },
       'PEER_LACKS_BLOCKS',
     ],
@@ -183,16 +183,20 @@ describe('peer', () => {
     await expect(take({ url: await raw(handle), to: 5 })).rejects.toMatchObject({ code });
   });
 
-  test('peer: a line without end → cut at the largest block, memory bounded', async () => {
+  test.each([
+    ['a line', '{', 'PEER_SPOKE_GARBAGE'],
+    ['a page', '<', 'PEER_UNREACHABLE'],
+  ])('peer: %s without end → cut, memory bounded', async (_name, first, code) => {
     const url = await raw((_request, response) => {
       const more = () => {
         while (response.writable && response.write('x'.repeat(1 << 20)));
       };
+      response.write(first);
       response.on('drain', more);
       response.on('error', () => {});
       more();
     });
-    await expect(take({ url, to: 5, idleMs: 5000 })).rejects.toMatchObject({ code: 'PEER_SPOKE_GARBAGE' });
+    await expect(take({ url, to: 5, idleMs: 5000 })).rejects.toMatchObject({ code });
   });
 
   test('peer: nobody there → PEER_UNREACHABLE; not a URL → 78; aborted → at once', async () => {

@@ -96,8 +96,8 @@ export const DATA = {
   },
   BODY_TOO_LARGE: {
     meaning: 'The request is larger than a sequencer keeps in memory.',
-    causes: ['a large batch'],
-    todo: ['send smaller requests'],
+    causes: ['a large batch', 'a proxy before the sequencers takes less than they do'],
+    todo: ['send smaller requests', 'raise the limit of the proxy'],
   },
   KEY_CONFLICT: {
     meaning: 'The key was used before for other bytes. Nothing was taken in.',

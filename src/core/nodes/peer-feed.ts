@@ -7,10 +7,10 @@ import type { IncomingMessage } from 'node:http';
 import { blockHash } from '../chain/block.js';
 import { MAX_BLOCK_BYTES } from '../config.js';
 import { EXIT, SeqError } from '../errors.js';
+import { errorWord, inBetween, parseObject } from '../http-answer.js';
 import { openRequest, targetOf } from '../http-call.js';
 import type { CommittedBlock } from '../ports.js';
 import type { Hash, Height } from '../protocol/types.js';
-import { parseObject } from './sequencer-client.js';
 
 export interface PeerRange {
   /** Base URL of the peer's HTTP server. */
@@ -35,6 +35,7 @@ export interface PeerRange {
  * piece.
  */
 const MAX_PROVEN_BLOCKS = 1_048_576;
+const MAX_OTHER_BYTES = 64 * 1024;
 const MAX_LINE_BYTES = Math.ceil(MAX_BLOCK_BYTES / 3) * 4 + 1024;
 
 type Failure = 'PEER_UNREACHABLE' | 'PEER_LACKS_BLOCKS' | 'PEER_SPOKE_GARBAGE' | 'CHAIN_MISMATCH';
@@ -132,13 +133,13 @@ async function* linked(
   for await (const line of feedLines(range, after.height + 1, to)) {
     const block = blockOf(line);
     if (!block) {
-      const error = parseObject(line)?.['error'] as { message?: unknown; why?: unknown } | undefined;
+      const error = errorWord(parseObject(line));
       if (error)
         throw peerError(
           range.url,
           'PEER_LACKS_BLOCKS',
-          `its feed ended after block ${height}: ${words(error.message)}`,
-          words(error.why),
+          `its feed ended after block ${height}: ${error.message}`,
+          error.why,
         );
       throw peerError(
         range.url,
@@ -180,14 +181,6 @@ async function* linked(
   );
 }
 
-/**
- * The text that a peer sent. It does not use String(): an object from outside may have a `toString` that is no
- * function.
- */
-function words(said: unknown): string {
-  return typeof said === 'string' ? said.slice(0, 200) : 'it gave no reason';
-}
-
 function blockOf(line: string): CommittedBlock | undefined {
   const value = parseObject(line);
   if (!value) return undefined;
@@ -207,6 +200,20 @@ function blockOf(line: string): CommittedBlock | undefined {
   return bytes.length <= MAX_BLOCK_BYTES && bytes.toString('base64') === data
     ? { height, hash, parent, timestamp, epoch, data: bytes }
     : undefined;
+}
+
+function isNdjson({ headers }: IncomingMessage): boolean {
+  return (headers['content-type'] ?? '').startsWith('application/x-ndjson');
+}
+
+/** A sequencer's refusal in its own words, or whoever answered in its place. */
+function notAFeed(url: string, { statusCode: status = 0, headers }: IncomingMessage, body: Buffer): SeqError {
+  const error = errorWord(parseObject(body));
+  if (!error)
+    return peerError(url, 'PEER_UNREACHABLE', 'somebody in between answers', inBetween({ status, headers, body }));
+  const code: Failure =
+    status === 404 ? 'PEER_LACKS_BLOCKS' : status === 503 || status === 401 ? 'PEER_UNREACHABLE' : 'PEER_SPOKE_GARBAGE';
+  return peerError(url, code, error.message, error.why);
 }
 
 async function* feedLines(range: PeerRange, from: Height, to: Height): AsyncGenerator<string> {
@@ -233,51 +240,43 @@ async function* feedLines(range: PeerRange, from: Height, to: Height): AsyncGene
       request.end();
     });
     clearTimeout(timer);
-    const limit = response.statusCode === 200 ? MAX_LINE_BYTES : 64 * 1024;
+    const chunks = response[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
     const parts: Buffer[] = [];
     let size = 0;
-    const chunks = response[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+    let lines = 0;
+    /** Every line of a feed is an object. A page of somebody else is not read line by line. */
+    let isFeed = response.statusCode === 200;
     for (;;) {
       expect();
       const { done, value: chunk } = await chunks.next();
       clearTimeout(timer);
       if (done) break;
+      isFeed &&= lines > 0 || size > 0 || chunk[0] === 0x7b;
       let at = 0;
-      for (let end = response.statusCode === 200 ? chunk.indexOf(0x0a) : -1; end >= 0; end = chunk.indexOf(0x0a, at)) {
+      for (let end = isFeed ? chunk.indexOf(0x0a) : -1; end >= 0; end = chunk.indexOf(0x0a, at)) {
         const line =
           parts.length === 0
             ? chunk.toString('utf8', at, end)
             : Buffer.concat([...parts.splice(0), chunk.subarray(at, end)]).toString('utf8');
         size = 0;
         at = end + 1;
+        lines += 1;
         yield line;
       }
       if (at < chunk.length) parts.push(chunk.subarray(at));
       size += chunk.length - at;
-      if (size > limit)
+      if (!isFeed && size > MAX_OTHER_BYTES) break;
+      if (size > MAX_LINE_BYTES)
         throw peerError(
           range.url,
           'PEER_SPOKE_GARBAGE',
-          `a line is longer than ${limit} bytes`,
+          `a line is longer than ${MAX_LINE_BYTES} bytes`,
           'no block is that large',
         );
     }
-    if (response.statusCode === 200) return;
-    const error = parseObject(Buffer.concat(parts))?.['error'] as { message?: unknown; why?: unknown } | undefined;
-    const said =
-      typeof error?.message === 'string' ? error.message.slice(0, 200) : `it answered ${response.statusCode}`;
-    const code: Failure =
-      response.statusCode === 404 && error
-        ? 'PEER_LACKS_BLOCKS'
-        : response.statusCode === 503 || response.statusCode === 401
-          ? 'PEER_UNREACHABLE'
-          : 'PEER_SPOKE_GARBAGE';
-    throw peerError(
-      range.url,
-      code,
-      said,
-      typeof error?.why === 'string' ? error.why.slice(0, 200) : 'it is no sequencer, or one of another version',
-    );
+    // A feed that ends is told by its reader, who knows what is missing.
+    if (isFeed && (lines > 0 || isNdjson(response))) return;
+    throw notAFeed(range.url, response, Buffer.concat(parts));
   } catch (error) {
     if (error instanceof SeqError || range.signal.aborted) throw error;
     throw peerError(

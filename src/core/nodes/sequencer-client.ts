@@ -1,6 +1,7 @@
 // Asks running sequencers over HTTP: what is the status of each, and which one should a client use? It reports the
 // answers and decides nothing else.
-import { httpCall, type Agents, type HttpAnswer } from '../http-call.js';
+import { errorWord, inBetween, parseObject } from '../http-answer.js';
+import { httpCall, type Agents } from '../http-call.js';
 import type { SequencerStatus } from '../ports.js';
 
 export interface SequencerAccess {
@@ -20,10 +21,13 @@ export type RemoteStatus = SequencerStatus & {
   };
 };
 
-/** `stranger`: a sequencer answered, but it is of another cluster or lane. Nothing may be sent to it. */
+/**
+ * `code`: a sequencer answered with this error. `stranger`: a sequencer answered, but it is of another cluster or lane.
+ * Nothing may be sent to it.
+ */
 export type StatusAnswer =
   | { url: string; answered: true; status: RemoteStatus }
-  | { url: string; answered: false; why: string; httpStatus?: number; stranger?: true };
+  | { url: string; answered: false; why: string; code?: string; stranger?: true };
 
 const MAX_STATUS_BYTES = 256 * 1024;
 
@@ -43,34 +47,20 @@ export async function askStatus(
     ...(signal ? { signal } : {}),
   });
   if (answer.outcome !== 'answered') return { url, answered: false, why: answer.why };
-  if (answer.status !== 200)
-    return { url, answered: false, why: `it answered ${answer.status}${codeOf(answer)}`, httpStatus: answer.status };
-  const status = parseObject(answer.body) as RemoteStatus | undefined;
+  const said = parseObject(answer.body);
+  const error = errorWord(said);
+  if (error) return { url, answered: false, why: `it answered ${answer.status} ${error.code}`, code: error.code };
+  const status = said as RemoteStatus | undefined;
   if (
+    answer.status !== 200 ||
     typeof status?.id !== 'string' ||
     typeof status.cluster !== 'string' ||
     typeof status.height !== 'number' ||
     typeof status.limits?.maxItemBytes !== 'number'
   ) {
-    return { url, answered: false, why: 'its answer is not the status of a sequencer' };
+    return { url, answered: false, why: inBetween(answer) };
   }
   return { url, answered: true, status };
-}
-
-export function parseObject(body: Buffer | string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(body.toString());
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function codeOf(answer: Extract<HttpAnswer, { outcome: 'answered' }>): string {
-  const error = parseObject(answer.body)?.['error'] as { code?: unknown } | undefined;
-  return typeof error?.code === 'string' ? ` ${error.code}` : '';
 }
 
 export interface Choice {

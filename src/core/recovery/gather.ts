@@ -2,6 +2,7 @@
 // sequencer's store, verified one by one. It only reads. A node that does not answer proves nothing. A stream with a
 // damaged or unlinked entry is used only above that entry, or not at all.
 import { blockHash } from '../chain/block.js';
+import { errorWord, inBetween, parseObject } from '../http-answer.js';
 import { httpCall } from '../http-call.js';
 import type { Clock, CommittedBlock, NodePort } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
@@ -9,7 +10,7 @@ import type { Entry, Hash, NodeView } from '../protocol/types.js';
 import { bounded } from '../nodes/ask-all.js';
 import { fetchFromPeer } from '../nodes/peer-feed.js';
 import { topOf, type Chain, type Evidence, type Link, type NodeEvidence, type StoreEvidence } from './plan.js';
-import { askStatus, parseObject } from '../nodes/sequencer-client.js';
+import { askStatus } from '../nodes/sequencer-client.js';
 
 /** Entries of one read. Payloads are dropped at once, and only links are kept. */
 const PAGE = 64;
@@ -205,8 +206,11 @@ async function oneBlock(
     signal,
   });
   if (answer.outcome !== 'answered') throw new Error(answer.why);
-  if (answer.status !== 200) throw new Error(`it answered ${answer.status} for block ${height}`);
-  const value = parseObject(answer.body) as (Omit<CommittedBlock, 'data'> & { data: string }) | undefined;
+  const said = parseObject(answer.body);
+  const error = errorWord(said);
+  if (error) throw new Error(`it answered ${answer.status} for block ${height}: ${error.message}`);
+  if (answer.status !== 200) throw new Error(inBetween(answer));
+  const value = said as (Omit<CommittedBlock, 'data'> & { data: string }) | undefined;
   const block = value === undefined ? undefined : { ...value, data: Buffer.from(String(value.data), 'base64') };
   if (block === undefined || block.height !== height || !isHash(block.parent) || blockHash(block) !== block.hash)
     throw new Error(`block ${height} is not what its hash says`);

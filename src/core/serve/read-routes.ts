@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { SequencerApi } from '../ports.js';
 import { blockLine, writeFeed } from './feed.js';
 import { envelope, failureFrom, HttpError, malformed, unavailable, retryAfter } from './envelope.js';
+import { ID_HEADER } from './forward.js';
 import { maxItemBytes, MAX_KEY_BYTES, type HttpLimits } from './limits.js';
 import type { Metrics } from './metrics.js';
 
@@ -82,6 +83,7 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
     feeds += 1;
     try {
       reply.hijack();
+      reply.raw.setHeader(ID_HEADER, api.status().id);
       reply.raw.socket?.setKeepAlive(true, 30_000);
       await writeFeed(api, reply.raw, {
         from,

@@ -129,6 +129,8 @@ async function closeApp(app: FastifyInstance, closing: AbortController, closeMs:
 }
 
 function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance {
+  // Says who answers: an address may lead to another sequencer than the one that announced it.
+  const { id } = options.api.status();
   const shared = {
     logger: false as const,
     forceCloseConnections: 'idle' as const,
@@ -137,7 +139,7 @@ function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance 
     keepAliveTimeout: 75_000,
     routerOptions: { maxParamLength: 64 },
     frameworkErrors: (error: Error, _request: unknown, reply: unknown) => {
-      sendFailure(reply as FastifyReply, error);
+      sendFailure((reply as FastifyReply).header(ID_HEADER, id), error);
     },
     clientErrorHandler(error: Error & { code?: string }, socket: import('node:stream').Duplex) {
       if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
@@ -158,7 +160,7 @@ function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance 
         }),
       );
       socket.end(
-        `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ` +
+        `HTTP/1.1 ${status}\r\n${ID_HEADER}: ${id}\r\nContent-Type: application/json\r\nContent-Length: ` +
           `${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
       );
       // Without this the caller keeps the half-closed connection as long as it likes.
@@ -177,8 +179,6 @@ function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance 
   // Bodies stay streams: routes read them within their own bounds. An item is bytes, whatever its Content-Type says.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
-  // Says who answers: an address may lead to another sequencer than the one that announced it.
-  const { id } = options.api.status();
   app.addHook('onRequest', async (_request, reply) => void reply.header(ID_HEADER, id));
   const tokens = tokensOf(options);
   if (tokens !== undefined) app.addHook('onRequest', authorize(tokens));

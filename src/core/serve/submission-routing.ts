@@ -2,11 +2,12 @@
 // submission waits for the next leader, as long as a lease and a takeover last. A submission that certainly was not
 // accepted is offered again. A submission that may have been accepted is offered again only when all its items have
 // keys, because the next leader recognises keys. Otherwise its outcome is unknown (I10).
-import type { ErrorCode } from '../error-codes.js';
 import type { Item, SequencerApi, SequencerStatus, SubmitOutcome } from '../ports.js';
 import type { HttpAnswer } from '../http-call.js';
-import { failureOf, HttpError, outcomeUnknown, unavailable, type HttpFailure } from './envelope.js';
-import { forward, ID_HEADER } from './forward.js';
+import type { Answered } from '../http-answer.js';
+import { failureOf, HttpError, outcomeUnknown, unavailable } from './envelope.js';
+import { forward } from './forward.js';
+import { readForwarded } from './forwarded-answer.js';
 
 export interface RoutingOptions {
   api: SequencerApi;
@@ -40,12 +41,10 @@ export type RoutedSubmission =
    * `repeated`: an earlier offer may have been accepted. Then the duplicates in its receipts may be this very
    * submission.
    */
-  | { by: 'leader'; id: string; answer: Extract<HttpAnswer, { outcome: 'answered' }>; repeated: boolean };
+  | { by: 'leader'; id: string; answer: Answered; repeated: boolean };
 
 type Taker = { name: string; leader: { id: string; url: string } | null };
 
-/** A 503 with one of these codes says that no item was accepted. */
-const NOT_TAKEN: readonly ErrorCode[] = ['NOT_LEADER', 'NO_LEADER', 'STOPPING'];
 /** A leader that did not accept is asked again after this time, as long as it is seen to lead. */
 const SAME_AGAIN_MS = 500;
 /** How long a stopping process waits to see the next leader. */
@@ -136,13 +135,13 @@ export async function routeSubmission(submission: Submission, options: RoutingOp
     if (taker?.leader && !skips(passed, taker)) {
       const answer = await passOn(submission, taker.leader, options, endAt - performance.now());
       if (answer.outcome === 'answered') {
-        const refused = answeredByOther(answer, taker.leader) ?? notTaken(answer);
-        if (!refused && isGateway(answer)) {
-          const why = `something between here and ${taker.leader.id} answered ${answer.status}`;
-          if (!keyed || submission.gone.aborted) throw new HttpError(outcomeUnknown(why, keyed));
-          mayBeIn = why;
-        } else if (!refused) return { by: 'leader', id: taker.leader.id, answer, repeated: mayBeIn !== '' };
-        refusal = refused ?? refusal;
+        const read = readForwarded(answer, taker.leader, items.length);
+        if (read.word === 'final') return { by: 'leader', id: taker.leader.id, answer, repeated: mayBeIn !== '' };
+        if (read.word === 'unknown') {
+          if (!keyed || submission.gone.aborted) throw new HttpError(outcomeUnknown(read.why, keyed));
+          mayBeIn = read.why;
+        } else if (!read.refusal.failure.retryable && mayBeIn === '') throw read.refusal;
+        else refusal = read.refusal;
       } else if (answer.outcome === 'unknown') {
         if (!keyed || submission.gone.aborted) throw new HttpError(outcomeUnknown(answer.why, keyed));
         mayBeIn = answer.why;
@@ -259,42 +258,4 @@ async function passOn(
     clearTimeout(succeeded);
     gone.removeEventListener('abort', left);
   }
-}
-
-type Answered = Extract<HttpAnswer, { outcome: 'answered' }>;
-
-/** Only an answer with a sequencer's id is a sequencer's word. A gateway may have passed the request on and failed. */
-function isGateway(answer: Answered): boolean {
-  return answer.headers[ID_HEADER] === undefined && (answer.status === 502 || answer.status === 504);
-}
-
-/** What to say when somebody else than the leader answered, and took nothing in. */
-function answeredByOther(answer: Answered, leader: { id: string; url: string }): HttpError | undefined {
-  const by = answer.headers[ID_HEADER];
-  if (by === leader.id || isGateway(answer)) return undefined;
-  // Another sequencer that took the items in is their leader by now.
-  if (by !== undefined && answer.status !== 503) return undefined;
-  return unavailable(
-    'LEADER_ADDRESS',
-    `the leader ${leader.id} announces ${leader.url}, and ` +
-      (by === undefined
-        ? `something that is no sequencer answers there (HTTP ${answer.status})`
-        : `${String(by)} answers there`),
-    'the address means another machine from here, or a proxy stands in between; start the leader with --advertise',
-    500,
-  );
-}
-
-/** The leader's own error when it accepted nothing. */
-function notTaken(answer: Extract<HttpAnswer, { outcome: 'answered' }>): HttpError | undefined {
-  if (answer.status !== 503 || !(answer.headers['content-type'] ?? '').startsWith('application/json')) return undefined;
-  let said: Partial<HttpFailure> | undefined;
-  try {
-    said = (JSON.parse(answer.body.toString()) as { error?: Partial<HttpFailure> } | null)?.error;
-  } catch {
-    return undefined;
-  }
-  const code = NOT_TAKEN.find((one) => one === said?.code);
-  if (said == null || code === undefined) return undefined;
-  return unavailable(code, String(said.message), String(said.why), 500);
 }

@@ -1,10 +1,10 @@
 // Uses a sequencer's feed as an archive. The first block here names its own parent. That is harmless, because the chain
 // is checked up to the nodes' floor.
+import { errorWord, inBetween, parseObject } from '../http-answer.js';
 import { httpCall } from '../http-call.js';
 import type { CommittedBlock } from '../ports.js';
 import type { Height } from '../protocol/types.js';
 import { fetchFromPeer } from '../nodes/peer-feed.js';
-import { parseObject } from '../nodes/sequencer-client.js';
 import { NotReached, type Archive } from './tail-archive.js';
 
 export interface PeerAccess {
@@ -36,10 +36,10 @@ export function peerArchive(id: string, url: string, access: PeerAccess): Archiv
         Record<string, unknown> | undefined;
       const parent = block?.['parent'];
       if (first.status !== 200 || typeof parent !== 'string') {
-        const error = body?.['error'] as { code?: unknown; message?: unknown; head?: unknown } | undefined;
-        const why = typeof error?.message === 'string' ? error.message.slice(0, 200) : `it answered ${first.status}`;
-        const head = typeof error?.head === 'number' ? error.head : Infinity;
-        throw error?.code === 'NO_BLOCK' && head < from ? new NotReached(why) : new Error(why);
+        const error = errorWord(body);
+        if (!error) throw new Error(inBetween(first));
+        const head = typeof error.facts['head'] === 'number' ? error.facts['head'] : Infinity;
+        throw error.code === 'NO_BLOCK' && head < from ? new NotReached(error.message) : new Error(error.message);
       }
       yield* fetchFromPeer({
         url,

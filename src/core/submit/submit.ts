@@ -9,17 +9,12 @@ import { isUtf8 } from 'node:buffer';
 import { createHash, type Hash as Hasher } from 'node:crypto';
 import { isErrorCode } from '../error-codes.js';
 import { EXIT, SeqError, type ExitCode } from '../errors.js';
+import { errorWord, inBetween, parseObject, refusedOnTheWay, type Answered, type ErrorWord } from '../http-answer.js';
 import { Agents, httpCall, type HttpAnswer } from '../http-call.js';
 import type { Receipt } from '../ports.js';
 import { ItemQueue } from './item-queue.js';
 import { readItems, type RawItem } from './item-reader.js';
-import {
-  askStatus,
-  chooseSequencer,
-  parseObject,
-  type RemoteStatus,
-  type StatusAnswer,
-} from '../nodes/sequencer-client.js';
+import { askStatus, chooseSequencer, type RemoteStatus, type StatusAnswer } from '../nodes/sequencer-client.js';
 
 /** Everything before this point has been sequenced. `--resume` goes on from here. */
 export interface Checkpoint {
@@ -151,6 +146,8 @@ class Submission {
   /** Why it is not known what became of a part of the batch under way. '' when all is known. */
   #unknown = '';
   #batch = { ...FIRST_BATCH };
+  /** What a batch never grows beyond. Somebody in between may take less than the sequencers do. */
+  #most = { ...LARGEST_BATCH };
   #sending = false;
 
   constructor(private readonly options: SubmitOptions) {
@@ -372,72 +369,99 @@ class Submission {
     if (answer.outcome === 'unknown') return { settled: 0, problem: (this.#unknown = answer.why), retryMs: 0 };
     const lines = answer.body.toString('utf8').split('\n');
     if (lines.at(-1) === '') lines.pop();
-    const type = answer.headers['content-type'] ?? '';
-    if (!type.startsWith('application/x-ndjson'))
-      return {
-        settled: 0,
-        ...this.#refusal(items, answer.status, parseObject(answer.body), answer.headers['retry-after']),
-      };
     const receipts: Receipt[] = [];
-    let refused: Record<string, unknown> | undefined;
+    let refusal: ErrorWord | undefined;
+    // Whatever the content type says: lines are receipts by what they hold.
     for (const line of lines.slice(0, items.length)) {
       const value = parseObject(line);
       const receipt = receiptOf(value);
       if (!receipt) {
-        refused = value ?? {};
+        refusal = errorWord(value);
         break;
       }
       receipts.push(receipt);
     }
     this.#commit(items, receipts, Number(answer.headers['seq-duplicates'] ?? 0));
-    if (receipts.length === items.length) {
+    const settled = receipts.length;
+    if (settled === items.length) {
       this.#batch = {
-        items: Math.min(LARGEST_BATCH.items, this.#batch.items * 2),
-        bytes: Math.min(LARGEST_BATCH.bytes, this.#batch.bytes * 2),
+        items: Math.min(this.#most.items, this.#batch.items * 2),
+        bytes: Math.min(this.#most.bytes, this.#batch.bytes * 2),
       };
-      return { settled: receipts.length, problem: '', retryMs: 0 };
+      return { settled, problem: '', retryMs: 0 };
     }
-    const left = items.slice(receipts.length);
-    return {
-      settled: receipts.length,
-      ...this.#refusal(
-        left,
-        answer.status,
-        refused ?? {
-          error: {
-            code: 'SHORT_ANSWER',
-            message: `the answer has ${lines.length} lines for ${items.length} items`,
-            retryable: true,
-          },
-        },
-        answer.headers['retry-after'],
-      ),
-    };
+    const left = items.slice(settled);
+    if (refusal) return { settled, ...this.#refusal(left, answer, refusal) };
+    return { settled, problem: this.#noWord(left, answer, settled), retryMs: 0 };
   }
 
+  /** What is wrong with an answer that is no sequencer's word on these items. Throws where sending again is useless. */
+  #noWord(items: RawItem[], answer: Answered, settled: number): string {
+    if (settled > 0) return (this.#unknown = `the answer broke off after the receipts of ${settled} items`);
+    const said = inBetween(answer);
+    if (!refusedOnTheWay(answer)) return (this.#unknown = said);
+    if (answer.status !== 413) return said;
+    if (items.length === 1) throw this.#tooLargeOnTheWay(items[0]!, said);
+    this.#shrink(items);
+    return said;
+  }
+
+  #tooLargeOnTheWay({ number, data }: RawItem, said: string): SeqError {
+    return new SeqError({
+      code: 'BODY_TOO_LARGE',
+      exit: EXIT.data,
+      message: `${this.#nameOf(number)} has ${data.length} bytes, and somebody in between takes fewer`,
+      why: said,
+      changed: this.#changed(),
+      next: [
+        'raise the limit of the proxy before the sequencers (nginx: client_max_body_size)',
+        'or name the sequencers themselves with --http',
+      ],
+    });
+  }
+
+  /** The next batches are at most half of this one, for good. */
+  #shrink(items: RawItem[]): void {
+    const bytes = items.reduce((sum, { consumed }) => sum + consumed, 0);
+    this.#most = {
+      items: Math.min(this.#most.items, items.length),
+      bytes: Math.min(this.#most.bytes, Math.max(1, Math.ceil(bytes / 2))),
+    };
+    this.#batch = { ...this.#most };
+  }
+
+  #nameOf(number: number | undefined): string {
+    return `${this.#binary ? 'frame' : 'line'} ${number}`;
+  }
+
+  #changed(): 'unknown' | 'some' | 'nothing' {
+    return this.#unknown !== '' ? 'unknown' : this.#done.items > this.#resumed ? 'some' : 'nothing';
+  }
+
+  /** A sequencer refused these items, the first of them or all. */
   #refusal(
     items: RawItem[],
-    status: number,
-    body: Record<string, unknown> | undefined,
-    retryAfter: string | undefined,
+    { status, headers }: Answered,
+    { code, message, why, facts }: ErrorWord,
   ): { problem: string; retryMs: number } {
-    const error = (body?.['error'] ?? {}) as Record<string, unknown>;
-    const code = typeof error['code'] === 'string' ? error['code'] : '';
-    const message = typeof error['message'] === 'string' ? error['message'] : `it answered ${status}`;
-    const said = typeof error['why'] === 'string' ? `${message} (${error['why']})` : message;
-    const number = typeof error['line'] === 'number' ? items[error['line'] - 1]?.number : items[0]?.number;
-    const what = `${this.#binary ? 'frame' : 'line'} ${number}`;
-    const changed = this.#unknown !== '' ? 'unknown' : this.#done.items > this.#resumed ? 'some' : 'nothing';
-    if (code === 'BODY_TOO_LARGE' || code === 'BATCH_TOO_LARGE' || code === 'BUSY') {
-      if (code === 'BUSY' || items.length > 1) {
-        this.#batch = {
-          items: Math.max(1, Math.ceil(Math.min(items.length, this.#batch.items) / 2)),
-          bytes: Math.max(64 * 1024, Math.ceil(this.#batch.bytes / 2)),
-        };
-        return { problem: said, retryMs: code === 'BUSY' ? Math.min(1000, 1000 * Number(retryAfter ?? 0) || 0) : 0 };
-      }
+    const said = `${message} (${why})`;
+    const { line } = facts;
+    const number = typeof line === 'number' ? items[line - 1]?.number : items[0]?.number;
+    const what = this.#nameOf(number);
+    const changed = this.#changed();
+    if (code === 'BUSY') {
+      this.#batch = {
+        items: Math.max(1, Math.ceil(Math.min(items.length, this.#batch.items) / 2)),
+        bytes: Math.max(64 * 1024, Math.ceil(this.#batch.bytes / 2)),
+      };
+      return { problem: said, retryMs: Math.min(1000, 1000 * Number(headers['retry-after'] ?? 0) || 0) };
     }
-    if (status === 413 || code === 'ITEM_TOO_LARGE') {
+    if ((code === 'BODY_TOO_LARGE' || code === 'BATCH_TOO_LARGE') && items.length > 1) {
+      this.#shrink(items);
+      return { problem: said, retryMs: 0 };
+    }
+    if (code === 'BODY_TOO_LARGE' && items[0]) throw this.#tooLargeOnTheWay(items[0], said);
+    if (code === 'ITEM_TOO_LARGE') {
       throw new SeqError({
         code: 'ITEM_TOO_LARGE',
         exit: EXIT.data,
@@ -476,7 +500,7 @@ class Submission {
         next: ['check that seq submit and seq run are of one version, and that the address is that of a sequencer'],
       });
     }
-    if (code === 'OUTCOME_UNKNOWN' || code === '') this.#unknown = said;
+    if (code === 'OUTCOME_UNKNOWN') this.#unknown = said;
     return { problem: said, retryMs: 0 };
   }
 
@@ -550,7 +574,7 @@ class Submission {
               `${target.url} belongs to ${cluster} lane ${JSON.stringify(lane)}, not to ` +
               `${this.#cluster.cluster} lane ${JSON.stringify(this.#cluster.lane)}`,
             why: 'the addresses lead to sequencers of different clusters or generations',
-            changed: this.#unknown !== '' ? 'unknown' : this.#done.items > this.#resumed ? 'some' : 'nothing',
+            changed: this.#changed(),
             next: ['name sequencers of one cluster'],
           });
         }
@@ -568,7 +592,7 @@ class Submission {
           next: ['seq status', 'name a sequencer of that lane with --http, or leave out --lane'],
         });
       }
-      if (answers.length > 0 && answers.every((answer) => !answer.answered && answer.httpStatus === 401)) {
+      if (answers.length > 0 && answers.every((answer) => !answer.answered && answer.code === 'TOKEN_NEEDED')) {
         throw new SeqError({
           code: 'TOKEN_NEEDED',
           exit: EXIT.denied,
