@@ -157,6 +157,8 @@ export interface ChainStore {
    * synced to disk.
    */
   append(block: CommittedBlock): Promise<void>;
+  /** Syncs a write that changes nothing. It measures the disk. A store in memory has none. */
+  checkDisk?(): Promise<void>;
   /** The first receipt of this key within the de-duplication window, with the SHA-256 of the item's bytes (hex). */
   receipt(key: string): (Receipt & { digest: string }) | undefined;
   /** The lowest floor f so that blocks f+1…head keep within both limits (exact). 0 when all blocks fit. */

@@ -29,6 +29,8 @@ export class MemoryStore implements ChainStore {
   private waiting: { height: Height; done: () => void }[] = [];
   /** A sync that began before the crash has no effect after it. */
   private life = 0;
+  private hung = false;
+  private whenHealed: (() => void)[] = [];
   private floors = this.freshFloors();
   private readonly genesis: string;
 
@@ -72,6 +74,21 @@ export class MemoryStore implements ChainStore {
 
   retainedFloor(limits: { blocks: number; bytes: number }): Height {
     return this.floors.floor(this.blocks.length, limits);
+  }
+
+  /** Syncs as a disk does: not at all while it hangs. */
+  async checkDisk(): Promise<void> {
+    if (this.hung) await new Promise<void>((healed) => this.whenHealed.push(healed));
+  }
+
+  /** From now on the disk takes writes and syncs none. */
+  hang(): void {
+    this.hung = true;
+  }
+
+  heal(): void {
+    this.hung = false;
+    for (const go of this.whenHealed.splice(0)) go();
   }
 
   async close(): Promise<void> {}
@@ -130,6 +147,7 @@ export class MemoryStore implements ChainStore {
     const batch = this.waiting.splice(0);
     const finish = (): void => {
       if (life !== this.life) return;
+      if (this.hung) return void this.whenHealed.push(finish);
       this.synced = batch.at(-1)!.height;
       this.syncing = false;
       for (const { done } of batch) done();

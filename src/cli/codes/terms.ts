@@ -72,6 +72,13 @@ export const TERMS = {
     causes: ['blocks were removed from the store'],
     todo: ['let another sequencer lead', 'start this one with an empty store'],
   },
+  STORE_STALLED: {
+    meaning:
+      "The disk under the sequencer's store did not sync a block within a lease (at least one second). Receipts wait " +
+      'for that sync, so the sequencer does not lead until a sync is in time again.',
+    causes: ['a disk or a network disk that hangs', 'another program that fills the disk’s queue'],
+    todo: ['nothing now if another sequencer leads', 'seq status -o wide', 'look at the disk: dmesg, iostat -x'],
+  },
   DAMAGED_HEADS: {
     meaning:
       'Promotion and claim succeeded, but too few of the claimed nodes hold an undamaged newest block. ' +

@@ -41,6 +41,7 @@ const STEPDOWN_CODES = [
   'PRODUCER_REVOKED',
   'RENEWAL_FAILED',
   'STORE_HOLE',
+  'STORE_STALLED',
 ] as const;
 
 export type StepdownCode = (typeof STEPDOWN_CODES)[number];

@@ -11,6 +11,8 @@ export interface CommitPipelineOptions {
   /** Called for every block, synced, in order; awaited before the next one. */
   deliver(block: CommittedBlock): Promise<void> | void;
   onFailure(error: unknown): void;
+  /** Told of every block that is being synced. */
+  syncing?(height: Height, synced: Promise<void>): void;
 }
 
 export class CommitPipeline {
@@ -30,6 +32,7 @@ export class CommitPipeline {
   take(block: CommittedBlock): void {
     if (this.failed) return;
     const synced = this.options.store.append(block);
+    this.options.syncing?.(block.height, synced);
     this.behind++;
     this.last = this.last
       .then(() => synced)

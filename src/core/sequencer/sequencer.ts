@@ -17,6 +17,7 @@ import { ChainTime, timesOf, type HeardTime } from './lead/chain-time.js';
 import { BlockFeed } from './block-feed.js';
 import { BringUp } from './follow/bring-up.js';
 import { whereTheyPart } from '../stream/divergence.js';
+import { DiskWatch } from './disk-watch.js';
 import { DamageReports } from './lead/damage-reports.js';
 import { CommitPipeline } from './commit-pipeline.js';
 import { Follower } from './follow/follower.js';
@@ -47,6 +48,8 @@ const SUCCESSOR_PROBE_MS = 5;
 const SUCCESSOR_FIRST_MS = 8;
 /** A leader that has stopped writes its last record this much later, so that it does not delay its successor. */
 const AFTER_RELEASE_MS = 30;
+/** A sync may take as long as a lease, and at least this long: a busy disk is no disk that hangs. */
+const SYNC_LIMIT_MS = 1000;
 /** A follower holds at most this much payload of one node, when every block is as large as allowed. */
 const FOLLOW_BYTES = 16 * 1024 * 1024;
 
@@ -82,6 +85,7 @@ export class Sequencer implements SequencerApi {
   private readonly own: OwnPresence;
   private readonly twin: Twin;
   private readonly storeRepairs: StoreRepairs;
+  private readonly disk: DiskWatch;
   private readonly ended = new AbortController();
   private stopping: Promise<void> | null = null;
   /** Submissions that wait for somebody to lead, in the order they came. */
@@ -113,12 +117,19 @@ export class Sequencer implements SequencerApi {
     this.clusterState = new ClusterState(nodes, membership, options.emit);
     this.backoff = new RetryBackoff({ firstMs: timing.retryMs, mostMs: Math.max(5000, 2 * timing.ttlMs) });
     this.damage = new DamageReports({ ...options, leader: () => this.clusterState.leader });
+    this.disk = new DiskWatch({
+      clock,
+      boundMs: Math.max(timing.ttlMs, SYNC_LIMIT_MS),
+      ...(store.checkDisk === undefined ? {} : { check: () => store.checkDisk!() }),
+      changed: () => this.diskChanged(),
+    });
     this.eligibility = new Eligibility({
       quorum: () => membership.quorum,
       producer,
       backoff: this.backoff,
       clock,
       emit: options.emit,
+      disk: () => this.disk.why,
       height: () => store.head().height,
       needsPeer: (seen) => void this.bringUp.from(seen),
       isBehind: () => this.follower.probeAfter(20),
@@ -147,6 +158,7 @@ export class Sequencer implements SequencerApi {
     this.pipeline = new CommitPipeline({
       store,
       deliver: (block) => this.deliver(block),
+      syncing: (height, synced) => this.disk.follow(height, synced),
       onFailure: (error) => this.fail('STORE_FAILED', 'the local store could not take a committed block', error),
     });
     this.follower = new Follower({
@@ -275,7 +287,7 @@ export class Sequencer implements SequencerApi {
       await this.term;
       this.awaitingSuccessor = led;
       const seen = this.seeSuccessor();
-      await this.pipeline.drained();
+      await this.drained();
       for (const stop of this.stopHints) stop();
       if (led) await pause(this.options.clock, AFTER_RELEASE_MS);
       await this.presences.stop();
@@ -287,6 +299,15 @@ export class Sequencer implements SequencerApi {
       emit({ type: 'stopped', code, reason });
     })();
     return this.stopping;
+  }
+
+  /** What was committed is on disk, as far as the disk syncs. Its blocks are on the nodes. */
+  private async drained(): Promise<void> {
+    const over = new AbortController();
+    const all = this.pipeline.drained().then(() => over.abort());
+    while (!over.signal.aborted && !this.disk.stalled)
+      await Promise.race([all, pause(this.options.clock, SYNC_LIMIT_MS, over.signal)]);
+    over.abort();
   }
 
   /** Probes until it sees the next leader, which gets the submissions that wait here. Only they delay the stop. */
@@ -311,7 +332,7 @@ export class Sequencer implements SequencerApi {
     const { height, hash } = this.pipeline;
     const leads = this.role === 'leader' && this.leadership.driver !== null;
     // A leader that does not produce is a state of its own, with its reason.
-    const stalled = leads ? this.blockBuilder.stalled : '';
+    const stalled = leads ? this.disk.why || this.blockBuilder.stalled : '';
     return {
       id,
       role: this.role,
@@ -407,6 +428,18 @@ export class Sequencer implements SequencerApi {
     this.options.emit({ type: 'stored', height: block.height });
     this.feed.wake();
     await this.options.producer.committed(block);
+  }
+
+  /** Receipts wait for this disk. Whoever leads elsewhere can give them. */
+  private diskChanged(): void {
+    const { why, stalled } = this.disk;
+    if (this.stopping) return;
+    if (stalled) {
+      this.options.emit({ type: 'alarm', code: 'STORE_STALLED', reason: why });
+      this.eligibility.prevented(why);
+      this.leadership.driver?.stepdown('STORE_STALLED', why);
+    } else void this.follower.probeNow();
+    this.presences.announceSoon();
   }
 
   /** After every probe: learn from it, then see whether this sequencer is to promote, and whether now. */

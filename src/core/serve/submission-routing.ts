@@ -119,6 +119,14 @@ export async function routeSubmission(submission: Submission, options: RoutingOp
     if (submitted) {
       const outcomes = await settle(submitted, items.length, endAt - performance.now());
       submitted = undefined;
+      passed = { name: taker?.name ?? '', until: performance.now() + SAME_AGAIN_MS };
+      // It may be in a block that this sequencer cannot answer for any more. Whoever leads now knows it by its keys.
+      const unknown = unknownOnly(outcomes);
+      if (unknown !== undefined && keyed && api.status().role !== 'leader' && performance.now() < endAt) {
+        if (hopped) throw new HttpError(outcomeUnknown(unknown, keyed));
+        mayBeIn = unknown;
+        continue;
+      }
       const first = outcomes[0];
       // Nothing was accepted and the term is gone: the next leader may get the submission, as if it had just arrived.
       if (
@@ -129,19 +137,22 @@ export async function routeSubmission(submission: Submission, options: RoutingOp
       )
         return { by: 'self', outcomes };
       refusal = new HttpError(failureOf(first, keyed));
-      passed = { name: taker?.name ?? '', until: performance.now() + SAME_AGAIN_MS };
       continue;
     }
     if (taker?.leader && !skips(passed, taker)) {
       const answer = await passOn(submission, taker.leader, options, endAt - performance.now());
       if (answer.outcome === 'answered') {
         const read = readForwarded(answer, taker.leader, items.length);
-        if (read.word === 'final') return { by: 'leader', id: taker.leader.id, answer, repeated: mayBeIn !== '' };
-        if (read.word === 'unknown') {
-          if (!keyed || submission.gone.aborted) throw new HttpError(outcomeUnknown(read.why, keyed));
-          mayBeIn = read.why;
-        } else if (!read.refusal.failure.retryable && mayBeIn === '') throw read.refusal;
-        else refusal = read.refusal;
+        const why = read.word === 'unknown' ? read.why : keyed ? untold(answer, taker.leader.id) : '';
+        if (why !== '') {
+          if (!keyed || submission.gone.aborted) throw new HttpError(outcomeUnknown(why, keyed));
+          mayBeIn = why;
+        } else if (read.word === 'final')
+          return { by: 'leader', id: taker.leader.id, answer, repeated: mayBeIn !== '' };
+        else if (read.word === 'refused') {
+          if (!read.refusal.failure.retryable && mayBeIn === '') throw read.refusal;
+          refusal = read.refusal;
+        }
       } else if (answer.outcome === 'unknown') {
         if (!keyed || submission.gone.aborted) throw new HttpError(outcomeUnknown(answer.why, keyed));
         mayBeIn = answer.why;
@@ -157,7 +168,9 @@ export async function routeSubmission(submission: Submission, options: RoutingOp
       endAt,
       now + (status.role === 'stopping' ? Math.min(holdMs, STOPPING_HOLD_MS) : holdMs),
     );
-    if (now >= keepUntil || !worthKeeping(status) || submission.gone.aborted)
+    // It led a moment ago. Whoever takes over may not be seen yet.
+    const worth = worthKeeping(status) || passed.name.startsWith(`${status.id}/`);
+    if (now >= keepUntil || !worth || submission.gone.aborted)
       throw mayBeIn !== '' ? new HttpError(outcomeUnknown(mayBeIn, keyed)) : (refusal ?? nobody(status));
     ({ submitted } = await nextTaker(
       api,
@@ -219,6 +232,16 @@ function settle(submitted: Promise<SubmitOutcome[]>, count: number, limitMs: num
   });
 }
 
+/** Why the outcome of some items is unknown, when nothing else prevented the others. */
+function unknownOnly(outcomes: readonly SubmitOutcome[]): string | undefined {
+  let why: string | undefined;
+  for (const one of outcomes) {
+    if (one.outcome === 'unknown') why ??= one.why;
+    else if (one.outcome === 'refused' && one.reason !== 'not-leader' && one.reason !== 'stopping') return undefined;
+  }
+  return why;
+}
+
 /** One offer to the leader. It is aborted when the caller goes away, and soon after another leader is seen. */
 async function passOn(
   submission: Submission,
@@ -258,4 +281,9 @@ async function passOn(
     clearTimeout(succeeded);
     gone.removeEventListener('abort', left);
   }
+}
+
+/** A leader that cannot tell the outcome may have ceased to lead. Its successor knows the items by their keys. */
+function untold(answer: Extract<HttpAnswer, { outcome: 'answered' }>, leader: string): string {
+  return answer.status === 504 ? `the leader ${leader} could not tell the outcome` : '';
 }

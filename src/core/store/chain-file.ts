@@ -34,7 +34,13 @@ export interface About {
   generation: number;
 }
 
-export const META = { about: Buffer.from('about'), head: Buffer.from('head'), window: Buffer.from('window') };
+export const META = {
+  about: Buffer.from('about'),
+  head: Buffer.from('head'),
+  window: Buffer.from('window'),
+  /** Written to measure the disk. Nobody reads it. */
+  checked: Buffer.from('checked'),
+};
 const BINARY = { encoding: 'binary', keyEncoding: 'binary' } as const;
 /** How many headers at the top are checked on opening. An incomplete last write shows there. */
 const CHECKED_HEADERS = 64;

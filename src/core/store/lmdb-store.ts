@@ -232,6 +232,15 @@ export class LmdbStore implements ChainStore {
     });
   }
 
+  async checkDisk(): Promise<void> {
+    this.mustBeOpen();
+    try {
+      await this.file.meta.put(META.checked, Buffer.from(this.options.lane));
+    } catch (error) {
+      throw writeFailed(this.options.dir, await commitReason(error));
+    }
+  }
+
   receipt(key: string): StoredReceipt | undefined {
     this.mustBeOpen();
     const found = this.pendingKeys.get(key) ?? this.storedReceipt(key);

@@ -15,6 +15,8 @@ export interface EligibilityOptions {
   backoff: RetryBackoff;
   clock: Clock;
   emit: EmitEvent;
+  /** What its disk does not do; '' while the disk syncs. */
+  disk(): string;
   /** Its store's head. */
   height(): Height;
   /** Only a peer has what it needs next. */
@@ -46,7 +48,7 @@ export class Eligibility {
 
   /** `why`: what the nodes that would not have it lead say. */
   judge(seen: ProbeResult, why: string): void {
-    const { producer, backoff, clock, height } = this.options;
+    const { producer, backoff, clock, height, disk } = this.options;
     const quorum = this.options.quorum();
     const head = height();
     const heads = seenHeads(seen, head);
@@ -63,6 +65,8 @@ export class Eligibility {
     } else if (heads.head - head > MAX_ADOPT) {
       this.reason = `its store is ${heads.head - head} blocks behind`;
       this.options.isBehind();
+    } else if (disk() !== '') {
+      this.reason = disk();
     } else if (!producing.ready) {
       this.reason = `its producer is not ready: ${producing.why}`;
     } else if (backoff.activeAt(clock.now(), stateOf(seen))) {
@@ -85,6 +89,12 @@ export class Eligibility {
 
   /** Its leadership is over. */
   ended(reason: string): void {
+    this.reason = reason;
+  }
+
+  /** It could not lead any more, by something that the nodes do not show. The next probe judges anew. */
+  prevented(reason: string): void {
+    this.could = false;
     this.reason = reason;
   }
 

@@ -28,6 +28,7 @@ interface Entry {
   answer: (outcome: SubmitOutcome) => void;
   /** Submissions of the same key and bytes that came while this one waited. They get the same answer. */
   joined: ((outcome: SubmitOutcome) => void)[];
+  answered: boolean;
 }
 
 interface Proposal {
@@ -44,7 +45,7 @@ export class Inbox {
   private proposals: Proposal[] = [];
   private readonly byKey = new Map<string, Entry>();
   /** Receipts that wait for the sync of a committed block, by its height. */
-  private readonly unsynced = new Map<Height, ((outcome: 'synced') => void)[]>();
+  private readonly unsynced = new Map<Height, ((instead?: SubmitOutcome) => void)[]>();
   private settledHeight: Height;
   private count = 0;
   private bytes = 0;
@@ -171,7 +172,7 @@ export class Inbox {
     for (const [height, waiting] of this.unsynced) {
       if (height > block.height) continue;
       this.unsynced.delete(height);
-      for (const tell of waiting) tell('synced');
+      for (const tell of waiting) tell();
     }
   }
 
@@ -181,6 +182,24 @@ export class Inbox {
    */
   abandon(why: string): void {
     this.shut({ reason: 'not-leader', why });
+  }
+
+  /**
+   * As `abandon`, when this disk does not sync. Another sequencer may have the blocks on its disk already, and knows
+   * keyed items by their keys. So whoever waits for one of those is told at once to ask there. An item without a key
+   * is known to nobody else, and waits as usual.
+   */
+  abandonUnsynced(why: string): void {
+    this.shut({ reason: 'not-leader', why });
+    for (const proposal of this.proposals) {
+      const keyed = proposal.entries.filter(({ item }) => item.key !== undefined);
+      for (const entry of keyed)
+        this.finish(entry, { outcome: 'unknown', why: `it was proposed at height ${proposal.height}, and ${why}` });
+    }
+    for (const [height, waiting] of this.unsynced) {
+      this.unsynced.delete(height);
+      for (const tell of waiting) tell({ outcome: 'unknown', why: `it is in block ${height}, and ${why}` });
+    }
   }
 
   /** As `abandon`, when the process ends. */
@@ -238,7 +257,7 @@ export class Inbox {
     }
     if (this.count >= this.options.maxItems || this.bytes + size > this.options.maxBytes) return 'full';
     return new Promise((answer) => {
-      const entry: Entry = { item, size, digest, answer, joined: [] };
+      const entry: Entry = { item, size, digest, answer, joined: [], answered: false };
       this.count++;
       this.bytes += size;
       this.queue.push(entry);
@@ -257,9 +276,9 @@ export class Inbox {
       const cancel = this.options.clock.after(this.options.unknownAfterMs, () =>
         resolve({ outcome: 'unknown', why: `block ${height} is committed, but not on this disk yet` }),
       );
-      waiting.push(() => {
+      waiting.push((instead = outcome) => {
         cancel();
-        resolve(outcome);
+        resolve(instead);
       });
       this.unsynced.set(height, waiting);
     });
@@ -285,6 +304,8 @@ export class Inbox {
   }
 
   private finish(entry: Entry, outcome: SubmitOutcome): void {
+    if (entry.answered) return;
+    entry.answered = true;
     this.count--;
     this.bytes -= entry.size;
     if (entry.item.key !== undefined && this.byKey.get(entry.item.key) === entry) this.byKey.delete(entry.item.key);

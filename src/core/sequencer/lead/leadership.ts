@@ -200,7 +200,8 @@ export class Leadership {
     const { parts } = this;
     parts.blockBuilder.stop();
     course.released ??= this.release(driver);
-    inbox.abandon(`the term ended: ${end.reason}`);
+    if (end.code === 'STORE_STALLED') inbox.abandonUnsynced(end.reason);
+    else inbox.abandon(`the term ended: ${end.reason}`);
     if (course.led) producer.revoked(end.reason);
     const { code, reason } = end;
     const { epoch } = driver.state;
