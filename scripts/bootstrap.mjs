@@ -145,11 +145,12 @@ function ensureRedis() {
 }
 
 /**
- * Installs what only tests need: tmux to drive a terminal, and openssl to make certificates. A test that misses one
- * says so.
+ * Installs what only tests need: tmux to drive a terminal, openssl to make certificates, and Prometheus to check and
+ * run the alerts. A test that misses one fails, and names it.
  */
 export function ensureTestTools() {
-  for (const tool of ['tmux', 'openssl']) if (!onPath(tool)) install(tool, tool);
+  const tools = { tmux: 'tmux', openssl: 'openssl', promtool: 'prometheus' };
+  for (const [tool, packaged] of Object.entries(tools)) if (!onPath(tool)) install(packaged, packaged);
 }
 
 /** Runs `bootstrap` and turns its failure into one line and exit code 1. */

@@ -666,13 +666,17 @@ describe('reading', () => {
     server.observe({ type: 'leadership-ended', epoch: 7, code: 'FENCED', reason: '', heldMs: 1 });
     server.observe({ type: 'alarm', code: 'CONFLICT', reason: '' });
     await post(server, 'x');
+    await get(server, '/no/such/path');
     const { text, headers } = await get(server, '/metrics');
+    // Every sample says of which cluster it is.
+    expect(text.split('\n').filter((line) => /^seq_/.test(line) && !line.includes('cluster="test.1"'))).toEqual([]);
+    const plain = text.replaceAll('{cluster="test.1"}', '').replaceAll(/,cluster="test.1"|cluster="test.1",/g, '');
     expect(headers.get('content-type')).toContain('text/plain');
     for (const line of [
       'seq_role{role="leader"} 1',
       'seq_role{role="follower"} 0',
       'seq_epoch 7',
-      'seq_lease_ms 2500',
+      'seq_lease_seconds 2.5',
       'seq_committed_items_total 3',
       'seq_commit_seconds_bucket{le="0.0005"} 1',
       'seq_stepdowns_total{code="FENCED"} 1',
@@ -681,10 +685,35 @@ describe('reading', () => {
       'seq_node_state{node="r1",state="admitted"} 1',
       'seq_submissions_total{outcome="committed"} 1',
       'seq_committed_height 1',
+      'seq_http_requests_total{route="/v1/submit",method="POST",status="200"} 1',
+      'seq_http_requests_total{route="none",method="",status="404"} 1',
+      'seq_http_request_seconds_count{route="/v1/submit"} 1',
     ])
-      expect(text).toContain(line);
+      expect(plain).toContain(line);
     for (const line of text.split('\n'))
       expect(line === '' || line.startsWith('#') || line.startsWith('seq_')).toBe(true);
+  });
+
+  test('http: metrics time a takeover and the sync of each block', async () => {
+    const server = await serve(new FakeSequencer());
+    const committed = (height: number) =>
+      server.observe({ type: 'committed', height, hash: '', epoch: 7, by: 'leader', items: 1, bytes: 1, commitMs: 1 });
+    for (const [from, to] of [
+      ['follower', 'promoting'],
+      ['promoting', 'leader'],
+    ] as const)
+      server.observe({ type: 'role', from, to, epoch: 7, reason: '' });
+    for (const height of [1, 2]) committed(height);
+    server.observe({ type: 'stored', height: 1 });
+    // A promotion that is lost is no takeover.
+    server.observe({ type: 'role', from: 'leader', to: 'follower', epoch: 0, reason: '' });
+    server.observe({ type: 'role', from: 'follower', to: 'promoting', epoch: 0, reason: '' });
+    server.observe({ type: 'role', from: 'promoting', to: 'follower', epoch: 0, reason: '' });
+    const text = (await get(server, '/metrics')).text;
+    const counts = [...text.matchAll(/^seq_(takeover|store_sync)_seconds_count\{(.*)\} (\d+)$/gm)].map((match) =>
+      [match[1], /phase="(\w+)"/.exec(match[2] ?? '')?.[1] ?? '', match[3]].join(' ').replace('  ', ' '),
+    );
+    expect(counts.sort()).toEqual(['store_sync 1', 'takeover claim 1', 'takeover first_block 1']);
   });
 
   test('http: status carries the limits that submit cuts its batches to', async () => {

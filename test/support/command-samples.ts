@@ -44,6 +44,8 @@ export const SAMPLES: [id: string, sample: Sample][] = [
   ['completion:zsh', { args: [], probe: true }],
   ['completion:ids', { args: ['nodes', ...LAB], probe: true }],
   ['explain', { args: ['FENCING_ERROR'], probe: true }],
+  ['alerts:print', { args: [], probe: true }],
+  ['dashboard:print', { args: [], probe: true }],
   ['context:set', { args: ['other', '--node', 'redis://127.0.0.1:1'] }],
   ['context:use', { args: ['other'] }],
   ['context:rm', { args: ['other'] }],

@@ -47,6 +47,8 @@ const ARROWS: Record<string, string> = {
   // The command line. Only compose joins the engine to redis, disk and HTTP; support and config know neither.
   // It names the type of every code, so that a code without an entry does not compile.
   'cli/codes': 'core core/dialect-fuel core/protocol core/view',
+  // What stands around a sequencer: alerts, dashboard, units and manifests. It opens nothing.
+  'cli/deploy': 'cli/codes core/view',
   'cli/support': 'cli/present core core/log core/nodes core/protocol',
   'cli/config': 'cli/support core',
   'cli/present':
@@ -73,8 +75,8 @@ const ARROWS: Record<string, string> = {
   lab: 'core core/chain core/nodes core/protocol core/stream core/submit core/view',
   tui: 'core core/nodes core/protocol core/view',
   commands:
-    'cli/cluster cli/codes cli/command cli/compose cli/compose/open-cluster.ts cli/config cli/present cli/start cli/stream ' +
-    'cli/submit cli/support core core/bench core/bundle core/dialect-fuel core/log core/nodes core/operate ' +
+    'cli/cluster cli/codes cli/command cli/compose cli/compose/open-cluster.ts cli/config cli/deploy cli/present cli/start ' +
+    'cli/stream cli/submit cli/support core core/bench core/bundle core/dialect-fuel core/log core/nodes core/operate ' +
     'core/repair core/report core/serve core/stream core/submit core/view lab tui',
   'index.ts': 'core core/chain core/protocol',
 };

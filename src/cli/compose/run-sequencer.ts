@@ -17,6 +17,7 @@ import { openStore } from '../../core/store/lmdb-store.js';
 import { watchDisk } from '../support/disk-room.js';
 import { Interrupted } from '../support/interrupt.js';
 import { advertisedUrl } from './advertised-url.js';
+import { clusterReader } from './cluster-reading.js';
 import type { Cluster } from './open-cluster.js';
 import { nodeListDigest, waitForCluster } from './run-preflight.js';
 import type { RunSettings } from './run-settings.js';
@@ -123,6 +124,7 @@ export async function runSequencer(
         api: sequencer,
         listen: settings.listen,
         maxBlockBytes: limits.maxBlockBytes,
+        metrics: { version: settings.version, readCluster: clusterReader(cluster, sequencer, options.extra) },
         bounds: { holdMs: Math.min(timing.ttlMs + HOLD_BEYOND_LEASE_MS, HOLD_LIMIT_MS) },
         ...(settings.tokens === undefined ? {} : { tokens: () => settings.tokens!.current() }),
         ...(settings.tls ? { tls: settings.tls } : {}),

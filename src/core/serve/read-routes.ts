@@ -21,6 +21,8 @@ export interface ReadRouteOptions {
   closing: AbortSignal;
 }
 
+export const FEED_ROUTE = '/v1/blocks';
+
 interface FeedQuery {
   from?: string;
   to?: string;
@@ -66,11 +68,11 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
     return { from, to };
   };
   // A feed's place is for somebody who reads. HEAD reads nothing, so it gets the headers alone.
-  app.head<{ Querystring: FeedQuery }>('/v1/blocks', async (request, reply) => {
+  app.head<{ Querystring: FeedQuery }>(FEED_ROUTE, async (request, reply) => {
     rangeOf(request.query);
     return reply.type('application/x-ndjson').header('cache-control', 'no-store').send();
   });
-  app.get<{ Querystring: FeedQuery }>('/v1/blocks', { exposeHeadRoute: false }, async (request, reply) => {
+  app.get<{ Querystring: FeedQuery }>(FEED_ROUTE, { exposeHeadRoute: false }, async (request, reply) => {
     const { from, to } = rangeOf(request.query);
     if (options.closing.aborted) throw unavailable('STOPPING', 'this sequencer is stopping', 'ask another one');
     if (feeds >= limits.maxFeeds)

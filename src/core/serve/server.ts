@@ -12,8 +12,8 @@ import { envelope, failureFrom, HttpError, retryAfter } from './envelope.js';
 import { ID_HEADER } from './forward.js';
 import { httpLimits, type HttpLimits } from './limits.js';
 import { checkListen, isLoopback, listenError, type Listen } from './listen.js';
-import { Metrics } from './metrics.js';
-import { readRoutes } from './read-routes.js';
+import { Metrics, type MetricsOptions } from './metrics.js';
+import { FEED_ROUTE, readRoutes } from './read-routes.js';
 import type { HttpToken, Scope } from './tokens.js';
 import { submitRoute } from './submit-route.js';
 
@@ -29,6 +29,8 @@ export interface HttpServerOptions {
   tls?: { cert: string | Buffer; key: string | Buffer; ca?: string | Buffer };
   /** The same `ca`, for a server that has no certificate itself. */
   ca?: string | Buffer;
+  /** What /metrics shows beyond the events of this process. */
+  metrics?: MetricsOptions;
   /** For tests and rare needs; the defaults are below. */
   bounds?: Partial<Bounds>;
   limits?: Partial<HttpLimits>;
@@ -82,9 +84,19 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   checkListen(options.listen, { token: tokensOf(options) !== undefined, tls: options.tls !== undefined });
   const bounds: Bounds = { ...DEFAULT_BOUNDS, ...options.bounds };
   const limits: HttpLimits = { ...httpLimits(options.maxBlockBytes), ...options.limits };
-  const metrics = new Metrics();
+  const metrics = new Metrics(options.metrics);
   const closing = new AbortController();
   const app = createApp(options, bounds);
+  app.addHook('onResponse', async ({ method, routeOptions }, reply) => {
+    // A path that is no route of ours, or a method that nobody knows, must not become a label.
+    const route = routeOptions.url ?? 'none';
+    metrics.answered({
+      route,
+      method: route === 'none' ? '' : method,
+      status: reply.raw.statusCode,
+      ms: route === FEED_ROUTE && method === 'GET' ? null : reply.elapsedTime,
+    });
+  });
   const shared = { api: options.api, limits, metrics };
   readRoutes(app, {
     ...shared,
