@@ -1,5 +1,6 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../cli/command/base-command.js';
+import { aimed } from '../cli/support/next.js';
 import { BUNDLE_FLAG } from '../cli/support/flags.js';
 import { checkNode } from '../cli/compose/open-cluster.js';
 import { nodeFreeBytes } from '../cli/support/disk-room.js';
@@ -70,7 +71,8 @@ export default class Doctor extends SeqCommand {
     const rules = [
       ...new Set(checked.flatMap(({ checkup }) => (checkup.outcome === 'accepted' ? [checkup.value.aclRule] : []))),
     ];
-    const findings = diagnose(checked, {
+    const { complete = (line: string) => line } = startCommands(cluster.settings);
+    const found = diagnose(checked, {
       nodeTimeoutMs: cluster.settings.nodeTimeoutMs,
       ttlMs: (await this.setting('ttl', asDuration, DEFAULT_TIMING.ttlMs)).value,
       target,
@@ -78,6 +80,7 @@ export default class Doctor extends SeqCommand {
       retainBytes: (await this.setting('retain-bytes', asSize, DEFAULT_LIMITS.retainBytes)).value,
       maxBlockBytes: (await this.setting('max-block-bytes', asSize, DEFAULT_LIMITS.maxBlockBytes)).value,
     });
+    const findings = found.map((one) => ({ ...one, fix: aimed(complete(one.fix), { ...flags, nodes: flags.node }) }));
     const answered = checked.filter(({ checkup }) => checkup.outcome === 'accepted').length;
     const [worst] = findings;
     const verdict = worst === undefined || worst.severity === 'INFO' ? 'OK' : worst.severity;

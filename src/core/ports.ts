@@ -328,6 +328,8 @@ export interface NodeCheckup {
    * or the user may not run that).
    */
   denied: string[] | null;
+  /** The command that gives the user what it lacks. '' when it lacks nothing, or the server cannot tell. */
+  grant: string;
   /** Denied commands that seq does not need. When they are allowed, seq saves one script call for each block. */
   scriptsOnly?: string[];
   /** Round trips of consecutive PINGs, ms. */

@@ -50,6 +50,24 @@ const KINDS: [args: string[], kind: string][] = [
 ];
 
 describe('formats', () => {
+  // SEQ_NODES is no setting, and every command warns of it.
+  test.each(['table', 'plain', 'csv', 'ndjson', 'json', 'yaml'])(
+    'a warning is kept in every format: %s',
+    async (format) => {
+      const env = { SEQ_NODES: 'redis://127.0.0.1:1' };
+      const { code, stdout, stderr } = await runSeq(home, ['context', 'ls', '-o', format], { env });
+      const [kept, clean] = format === 'json' || format === 'yaml' ? [stdout, stderr] : [stderr, stdout];
+      expect([code, kept.match(/SEQ_NODES/g)?.length, clean.includes('SEQ_NODES')]).toEqual([0, 1, false]);
+      if (format === 'ndjson')
+        expect(
+          stdout
+            .trim()
+            .split('\n')
+            .map((line) => JSON.parse(line)),
+        ).toMatchObject([{ name: 'a' }]);
+    },
+  );
+
   test.each(KINDS)('json: seq %j → one document that fits its schema', async (args, kind) => {
     const { code, stdout, stderr } = await runSeq(home, [...args, '-o', 'json']);
     expect([code, stderr]).toEqual([0, '']);

@@ -48,6 +48,7 @@ function checked(
         config,
         user: 'default',
         denied: [],
+        grant: '',
         roundTripsMs: [0.2, 0.3],
         clockMs: 1,
         aclRule: '',

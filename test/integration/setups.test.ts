@@ -1,7 +1,6 @@
 // Set-ups that operators really have, on real servers: a user with exactly the printed rights, every missing right
 // named, a renamed command, a unix socket, another database, TLS with a client certificate. docs/PROTOCOL.md sections
 // 8 and 11.
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +12,7 @@ import { hintChannelOf, keysOf } from '../../src/core/redis/keys.js';
 import { RedisNode, type RedisNodeOptions } from '../../src/core/redis/node.js';
 import { aclRule, rightsOf } from '../../src/core/redis/rights.js';
 import { luaDirectory } from '../../src/core/redis/scripts.js';
+import { makeCertificates } from '../support/certificates.js';
 import { onFreePort, startRedis, type RedisServer } from '../support/redis-server.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
 
@@ -216,56 +216,7 @@ describe('setups: ways to a server', () => {
     'setups: TLS with a CA and a client certificate → a whole life; without the certificate or the ' +
       'CA → no answer, said at which step',
     async () => {
-      const dir = mkdtempSync(join(tmpdir(), 'seq-tls-'));
-      const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: dir, stdio: 'pipe' });
-      openssl(
-        'req',
-        '-x509',
-        '-newkey',
-        'rsa:2048',
-        '-nodes',
-        '-keyout',
-        'ca.key',
-        '-out',
-        'ca.crt',
-        '-days',
-        '2',
-        '-subj',
-        '/CN=seq test CA',
-      );
-      for (const name of ['server', 'client']) {
-        openssl(
-          'req',
-          '-newkey',
-          'rsa:2048',
-          '-nodes',
-          '-keyout',
-          `${name}.key`,
-          '-out',
-          `${name}.csr`,
-          '-subj',
-          `/CN=localhost`,
-          '-addext',
-          'subjectAltName=IP:127.0.0.1,DNS:localhost',
-        );
-        openssl(
-          'x509',
-          '-req',
-          '-in',
-          `${name}.csr`,
-          '-CA',
-          'ca.crt',
-          '-CAkey',
-          'ca.key',
-          '-CAcreateserial',
-          '-out',
-          `${name}.crt`,
-          '-days',
-          '2',
-          '-copy_extensions',
-          'copy',
-        );
-      }
+      const dir = makeCertificates(['server', 'client']);
       const file = (name: string) => join(dir, name);
       const { server, port } = await onFreePort(async (free) => ({
         port: free,

@@ -122,6 +122,7 @@ describe('doctor: the memory that will be needed', () => {
         config: { appendfsync: 'always', 'notify-keyspace-events': 'Exg' },
         user: 'default',
         denied: [],
+        grant: '',
         roundTripsMs: [0.1],
         clockMs: 0,
         aclRule: '',

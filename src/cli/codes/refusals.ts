@@ -173,7 +173,7 @@ export const REFUSALS: Record<RefusalReason, Code> = {
   NOPERM: {
     meaning: 'The user may not run a command, key or channel that the sequencer needs.',
     causes: ['the ACL of the user'],
-    todo: ['give it the commands and the seq:* keys and channels named in the message'],
+    todo: ['seq status (it names what is missing, and the command that gives it)', 'seq doctor --acl'],
   },
   NOAUTH: {
     meaning: 'The server needs a password, or the one given is wrong.',

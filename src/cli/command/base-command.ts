@@ -238,7 +238,7 @@ export abstract class SeqCommand extends Command {
 
   /** Shows a result and sets the exit code. A command calls it only to show a partial answer before it throws. */
   protected async present(result: Result): Promise<void> {
-    const next = result.next?.map((line) => aimed(line, this.target()));
+    const next = result.next && (await this.completed(result.next));
     const shown = next === undefined ? result : { ...result, next };
     await showResult(shown, await this.format(), this.showing(this.colour));
     process.exitCode = result.exit ?? EXIT.ok;
@@ -259,7 +259,7 @@ export abstract class SeqCommand extends Command {
       return;
     }
     const error = toSeqError(thrown, this.progress);
-    this.aim(error);
+    error.next.splice(0, Infinity, ...(await this.completed(error.next)));
     process.exitCode = error.exit;
     // Reads the raw arguments, because parsing may have failed.
     const colour = !this.argv.includes('--no-color') && takesColour(process.env, process.stderr);
@@ -274,9 +274,19 @@ export abstract class SeqCommand extends Command {
     return { context, nodes: node, lane };
   }
 
-  private aim(error: SeqError): void {
+  /** Each command of `next` runs as it stands: on the same cluster, and with what a node asks for. */
+  private async completed(next: readonly string[]): Promise<string[]> {
     const target = this.target();
-    error.next.splice(0, Infinity, ...error.next.map((line) => aimed(line, target)));
+    const lines = next.map((line) => aimed(line, target));
+    if (!lines.some((line) => line.startsWith('redis-cli '))) return lines;
+    try {
+      const { nodes, unlisted } = (await this.surroundings()).clusterSettings();
+      const { completeRedisCli } = await import('../support/redis-cli.js');
+      return lines.map((line) => completeRedisCli(line, nodes, unlisted));
+    } catch {
+      // The settings are what is wrong. The command that failed says so.
+      return lines;
+    }
   }
 
   override toErrorJson(thrown: unknown): unknown {

@@ -73,8 +73,7 @@ async function showText(
     known,
     mayChange,
   );
-  for (const warning of [...warnings, ...(result.warnings ?? [])])
-    writeErr(`${wraps.stderr('warning: ', warning).join('\n')}\n`);
+  writeWarnings(result, { warnings, wraps });
   const withTables = format === 'table' || format === 'wide';
   await writeOut(
     renderText(result, {
@@ -90,6 +89,11 @@ async function showText(
   );
 }
 
+function writeWarnings(result: Result, { warnings, wraps }: Pick<Showing, 'warnings' | 'wraps'>): void {
+  for (const warning of [...warnings, ...(result.warnings ?? [])])
+    writeErr(`${wraps.stderr('warning: ', warning).join('\n')}\n`);
+}
+
 async function showData(result: Result, format: MachineFormat, showing: Showing): Promise<void> {
   const { kind, meta, warnings, fields, mayChange, watched } = showing;
   const document = envelope(kind, meta, { result, warnings: [...warnings] });
@@ -100,6 +104,8 @@ async function showData(result: Result, format: MachineFormat, showing: Showing)
     document.data = data;
   }
   if (format === 'ndjson' && result.items) {
+    // Each line of stdout is one item. What else there is to say goes where a table says it.
+    writeWarnings(result, showing);
     const { wire } = await import('../present/envelope.js');
     const kept =
       fields.length > 0

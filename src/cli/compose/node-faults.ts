@@ -4,6 +4,7 @@ import { EXIT, SeqError } from '../../core/errors.js';
 import { familyOf } from '../../core/generation.js';
 import { refuseUnfit } from '../../core/operate/bootstrap.js';
 import type { NodePort } from '../../core/ports.js';
+import { deniedText, grantOn } from '../../core/view/no-answer.js';
 import { refusalText } from '../../core/protocol/refusals.js';
 import type { NodeReply, NodeView } from '../../core/protocol/types.js';
 import { checkNode, type Cluster } from './open-cluster.js';
@@ -45,13 +46,18 @@ export async function deniedNodes(cluster: Cluster, replies: readonly Answer[]):
           code: 'NODE_DENIED',
           exit: EXIT.denied,
           message: `${node.id} (${node.url}) refused: ${refusalText(reply)}`,
-          why: 'the server wants a user, a password or more rights than this one has',
+          why:
+            reply.reason === 'NOPERM'
+              ? 'without these rights nothing can be asked, and a script that is denied a command changes nothing'
+              : 'the server wants a user or a password, or others than these',
           changed: 'nothing',
-          next: [
-            'give them by SEQ_USERNAME and SEQ_PASSWORD_FILE, or in the context (passwordFile, ' +
-              'passwordCommand, passwordEnv)',
-            'seq doctor --acl',
-          ],
+          next:
+            reply.reason === 'NOPERM'
+              ? [grantOn(node.url, reply.detail.grant)]
+              : [
+                  'give them by SEQ_USERNAME and SEQ_PASSWORD_FILE, or in the context (passwordFile, ' +
+                    'passwordCommand, passwordEnv)',
+                ],
         }),
       },
   );
@@ -108,10 +114,10 @@ export async function nodesWithoutRights(cluster: Cluster): Promise<Fault[]> {
     const error = new SeqError({
       code: 'NODE_DENIED',
       exit: EXIT.denied,
-      message: `${node.id} (${node.url}): user ${reply.value.user} may not run ${reply.value.denied.join('; ')}`,
+      message: `${node.id} (${node.url}): ${deniedText(reply.value.user, reply.value.denied)}`,
       why: 'a script that is denied a command in its middle would leave the node half-changed',
       changed: 'nothing',
-      next: ['seq doctor --acl'],
+      next: [grantOn(node.url, reply.value.grant)],
     });
     return [{ node, error }];
   });

@@ -4,6 +4,7 @@ import type { SummarizeOptions } from '../../core/view/cluster-view.js';
 import type { NodePort } from '../../core/ports.js';
 import { labDirectory, readState } from '../../lab/state.js';
 import { rowsOf, type ProcessRow } from '../../lab/status.js';
+import { completeRedisCli } from '../support/redis-cli.js';
 import { nextForProcesses } from '../present/lab.js';
 import type { ClusterSettings } from '../cluster/settings.js';
 
@@ -16,11 +17,15 @@ export function targetFlags(settings: ClusterSettings, nodes: readonly Pick<Node
 
 /**
  * In the lab the command that brings a process back is known: start it if it is dead, unpause it if it is paused.
- * Otherwise there is none.
+ * Otherwise there is none. Commands of `redis-cli` get what they need to reach the node.
  */
-export function startCommands(settings: ClusterSettings): Pick<SummarizeOptions, 'startCommand' | 'startSequencers'> {
-  if (settings.context !== 'lab') return {};
+export function startCommands(
+  settings: ClusterSettings,
+): Pick<SummarizeOptions, 'startCommand' | 'startSequencers' | 'complete'> {
+  const complete = (line: string): string => completeRedisCli(line, settings.nodes, settings.unlisted);
+  if (settings.context !== 'lab') return { complete };
   return {
+    complete,
     startCommand: (nodeId) => nextForProcesses(labRows().filter((row) => row.name === nodeId))[0],
     startSequencers: (id) =>
       nextForProcesses(labRows().filter((row) => row.kind === 'sequencer' && (id === undefined || row.name === id))),

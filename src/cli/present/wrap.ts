@@ -11,7 +11,7 @@ export type Wrap = (prefix: string, text: string) => string[];
 const LEAST = 20;
 /** Room for text beside a label. */
 const LEAST_BESIDE = 16;
-const COMMAND = /^(seq|redis-cli|curl|openssl|rm|ls|ss|mkdir|head) /;
+const COMMAND = /^(REDISCLI_AUTH=\S+ |)(seq|redis-cli|curl|openssl|rm|ls|ss|mkdir|head) /;
 
 export function wrapTo(width: number): Wrap {
   return (prefix, text) => {

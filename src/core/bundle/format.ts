@@ -114,6 +114,7 @@ const refused = z.object({
     why: text.optional(),
     actual: short.optional(),
     message: text.optional(),
+    grant: text.optional(),
   }),
 });
 const replyOf = <T extends z.ZodType>(value: T) =>
@@ -208,6 +209,7 @@ const checkup = z.object({
   scriptsOnly: z.array(text).max(10_000).optional(),
   roundTripsMs: z.array(ms).max(1000),
   clockMs: z.number().min(-1e15).max(1e15),
+  grant: text.default(''),
   aclRule: text,
 });
 

@@ -1,6 +1,7 @@
 // Sums up the nodes of the fuel dialect (docs/FUEL.md): who holds the lease, what is committed at the top, what blocks
 // the next block. `summarizeFuel` is pure. A node that did not answer is shown and counts as missing, never as a "no"
 // and never as "empty".
+import { reachCommand } from '../view/reach-command.js';
 import { bounded } from '../nodes/ask-all.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock } from '../ports.js';
@@ -367,7 +368,7 @@ function findingsOf(
   const tail = target === '' ? '' : ` ${target}`;
   const { nodes, answered, configured, quorum, leader, leaderKnown, open } = facts;
   const silent = nodes.filter((row) => row.state === 'DOWN' || row.state === 'REFUSED');
-  const reach = silent.map((row) => `redis-cli -u ${row.url} ping`);
+  const reach = silent.map((row) => reachCommand(row.url, row.note));
   const found: FuelFinding[] = [];
   const add = (
     verdict: FuelFinding['verdict'],
@@ -444,7 +445,7 @@ function findingsOf(
     if (row.noteCode === 'OK') continue;
     const next =
       row.noteCode === 'NODE_DOWN' || row.noteCode === 'NODE_REFUSED'
-        ? `redis-cli -u ${row.url} ping`
+        ? reachCommand(row.url, row.note)
         : row.noteCode === 'NODE_LAGGING' || row.noteCode === 'EMPTY'
           ? `seq stream diff --on ${row.id}${tail}`
           : `seq status --watch${tail}`;

@@ -5,6 +5,7 @@
 // phase 2 admits exactly that mark. A late call may arrive after the node was admitted, used and emptied. Its mark is
 // another one, so no repeated call of phase 2 can admit it. Once a quorum is admitted, a leader may exist and fill the
 // other nodes itself. A node that the leader has begun with no longer belongs to this bootstrap.
+import { nextForServer } from '../view/no-answer.js';
 import type { ErrorCode } from '../error-codes.js';
 import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
@@ -167,10 +168,7 @@ function notAnswering(silent: { port: NodePort; reply: NodeReply<unknown> }[], o
       `${silent.map(({ port, reply }) => `${port.id} (${port.url}): ${whyOf(reply)}`).join('; ')}`,
     why: 'a cluster is made only when every node shows that it is empty',
     changed: 'nothing',
-    next:
-      denied.length > 0
-        ? ['give the user and password of these nodes (SEQ_USERNAME, SEQ_PASSWORD_FILE, or the context)']
-        : silent.map(({ port }) => `redis-cli -u ${port.url} ping`),
+    next: silent.map(({ port, reply }) => nextForServer(port.url, reply)),
     retryable: exit === EXIT.noQuorum,
   });
 }

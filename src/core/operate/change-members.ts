@@ -1,6 +1,7 @@
 // Changes the members of a cluster by one, or its agreed settings (docs/PROTOCOL.md section 8): check everything, ask
 // the leader, and wait until the nodes have noted it and a leader counts by it. What was broken off goes on from what
 // the configuration says.
+import { nextForServer } from '../view/no-answer.js';
 import type { ErrorCode } from '../error-codes.js';
 import { EXIT, SeqError } from '../errors.js';
 import { recordChange, type Operator } from '../nodes/audit-record.js';
@@ -208,7 +209,7 @@ async function refuseUnfitServer(
       message: `the new server ${server.url}: ${describeReply(reply)}`,
       why: 'nothing is changed before the new server is known to be fit',
       changed: 'nothing',
-      next: ['seq doctor --acl', 'check that the server runs and that its address is right'],
+      next: [nextForServer(server.url, reply)],
       retryable: true,
     });
   const seen = replies.flatMap(({ node, reply: its }) =>

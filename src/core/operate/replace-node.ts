@@ -2,6 +2,7 @@
 // and tell the leader the new address. Then wait until the leader has noted the new address on a quorum of other nodes
 // (I13: two servers never count as one node), has filled the new server and has admitted it. It replaces one node at a
 // time, and never when fewer than a quorum of other nodes count.
+import { nextForServer } from '../view/no-answer.js';
 import type { ErrorCode } from '../error-codes.js';
 import { pause } from '../nodes/pause.js';
 import { createHash } from 'node:crypto';
@@ -155,7 +156,7 @@ async function planReplace(options: ReplaceOptions): Promise<ReplacePlan> {
       message: `the new server ${successor.url}: ${describeReply(reply)}`,
       why: 'nothing is retired before its successor is known to be fit',
       changed: 'nothing',
-      next: ['seq doctor --acl', 'check that the server runs and that its address is right'],
+      next: [nextForServer(successor.url, reply)],
       retryable: true,
     });
   }

@@ -300,6 +300,8 @@ export interface RefusalDetail {
    */
   actual?: string;
   message?: string;
+  /** NOPERM: the command that gives the user what it lacks. */
+  grant?: string;
 }
 
 /** The step at which no answer came. */

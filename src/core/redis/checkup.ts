@@ -2,9 +2,9 @@
 // DRYRUN (which runs nothing). A question that the server refuses is a finding too.
 import type { NodeCheckup } from '../ports.js';
 import { isErrorReply, send } from './connection.js';
-import type { NodeKeys } from './keys.js';
 import { list, parseInfo, text } from './replies.js';
-import { aclRule, rightsOf, transactionRights } from './rights.js';
+import { deniedOf, grantCommand, missingRights, type RightsAsked } from './missing-rights.js';
+import { aclRule, transactionRights } from './rights.js';
 import type { Wire } from './wire/wire.js';
 
 const SETTINGS = [
@@ -18,11 +18,12 @@ const SETTINGS = [
 ];
 const PINGS = 20;
 
-export async function checkUp(client: Wire, keys: NodeKeys, channel: string, db: number): Promise<NodeCheckup> {
+export async function checkUp(client: Wire, asked: RightsAsked): Promise<NodeCheckup> {
+  const { keys, channel, db } = asked;
   const roundTripsMs: number[] = [];
   for (let i = 0; i < PINGS; i++) {
     const at = performance.now();
-    await send(client, 'ping', []);
+    await orNull(send(client, 'ping', []));
     roundTripsMs.push(performance.now() - at);
   }
   const before = Date.now();
@@ -32,17 +33,18 @@ export async function checkUp(client: Wire, keys: NodeKeys, channel: string, db:
     time === null
       ? 0
       : Math.round(Number(text(list(time)[0])) * 1000 + Number(text(list(time)[1])) / 1000 - (before + after) / 2);
-  const user = await orNull(send(client, 'acl', ['WHOAMI']));
-  const name = user === null ? 'default' : text(user);
+  const rights = await missingRights(client, asked);
+  const { user, denied } = rights;
   return {
-    info: parseInfo(text(await send(client, 'info', []))),
+    info: parseInfo(text((await orNull(send(client, 'info', []))) ?? '')),
     config: await settings(client),
-    user: name,
-    denied: await denied(client, user === null ? null : name, rightsOf(keys, channel)),
-    scriptsOnly: (await denied(client, user === null ? null : name, transactionRights(keys))) ?? [],
+    user,
+    denied,
+    grant: rights.words.length === 0 ? '' : grantCommand(user, rights.words),
+    scriptsOnly: denied === null ? [] : ((await deniedOf(client, user, transactionRights(keys))) ?? []),
     roundTripsMs,
     clockMs,
-    aclRule: aclRule(name === 'default' ? 'seq' : name, keys, channel, db),
+    aclRule: aclRule(user === 'default' ? 'seq' : user, keys, channel, db),
   };
 }
 
@@ -53,31 +55,6 @@ async function settings(client: Wire): Promise<Record<string, string> | null> {
     if (reply === null) return null;
     const [, value] = list(reply);
     if (value !== undefined) found[setting] = text(value);
-  }
-  return found;
-}
-
-/** The rights that user `name` lacks. Null when the server does not tell. */
-async function denied(
-  client: Wire,
-  name: string | null,
-  rights: ReturnType<typeof rightsOf>,
-): Promise<string[] | null> {
-  if (name === null) return null;
-  const found: string[] = [];
-  for (const [command, ...args] of rights) {
-    let reply: string;
-    try {
-      reply = text(await send(client, 'acl', ['DRYRUN', name, ...command.split('|'), ...args]));
-    } catch (error) {
-      if (!isErrorReply(error)) throw error;
-      // The command was renamed. Any other error means that DRYRUN itself is unknown (before Redis 7.0) or not allowed.
-      if (/Command '.*' not found/i.test(error.message))
-        found.push(`${command}: the server does not know it (rename-command?)`);
-      else return null;
-      continue;
-    }
-    if (reply !== 'OK') found.push(`${command}: ${reply}`);
   }
   return found;
 }

@@ -1,6 +1,7 @@
 // One Redis server as a NodePort. Every call is answered accepted, refused or unknown, within its limit; nothing that
 // a server does makes it throw (docs/PROTOCOL.md sections 1, 4, 11). Calls, the leader's blocks, bulk transfers, the
 // tail and hints have one connection each, so that none delays another. Each connection opens when it is first used.
+import { setTimeout } from 'node:timers/promises';
 import { EXIT, SeqError } from '../errors.js';
 import type { BackfillBatch, ClusterIdentity, NodeCheckup, NodePort, OrphansRead } from '../ports.js';
 import type {
@@ -10,6 +11,7 @@ import type {
   NodeCall,
   NodeReply,
   NodeView,
+  Refused,
   ReplyTo,
   ScriptName,
   Step,
@@ -30,6 +32,14 @@ import { checkUp } from './checkup.js';
 import { parseEntries } from './entries.js';
 import { Hints, type Hint } from './hints.js';
 import { hintChannelOf, keysOf } from './keys.js';
+import {
+  grantCommand,
+  lackText,
+  missingRights,
+  wordsOfDenial,
+  type MissingRights,
+  type RightsAsked,
+} from './missing-rights.js';
 import { ORPHAN_MS, orphanBlock, readOrphans } from './orphans.js';
 import { parseSentinelUrl } from './sentinel.js';
 import {
@@ -42,6 +52,7 @@ import {
   text,
   UnreadableReply,
 } from './replies.js';
+import { allRights } from './rights.js';
 import { OwnWire } from './own-resp/own-wire.js';
 import { keysAndArguments, SCRIPTS, scriptText, type Argument, type ScriptContext } from './scripts.js';
 import { parseNodeUrl, type NodeUrl } from './url.js';
@@ -97,6 +108,10 @@ type WriteReply = ReplyTo<WriteCall>;
 /** Time beyond waitMs that XREAD may take to report that nothing arrived. */
 const TAIL_SLACK_MS = 250;
 
+/** A node that is polled is not asked for every right each time. */
+const RIGHTS_KNOWN_MS = 30_000;
+const RIGHTS_LIMIT_MS = 2000;
+
 export class RedisNode implements NodePort {
   readonly id: string;
   private readonly context: ScriptContext;
@@ -107,6 +122,7 @@ export class RedisNode implements NodePort {
   private readonly loadedOn = new WeakMap<Wire, ScriptName>();
   private readonly appends = new WeakMap<OwnWire, FastAppend>();
   private inspections = 0;
+  private rights: { at: number; missing: Promise<MissingRights | null> } | undefined;
   /** Sum of the generations of connections to former addresses. */
   private formerGenerations = 0;
 
@@ -213,12 +229,44 @@ export class RedisNode implements NodePort {
     const startedAt = performance.now();
     const reply = await this.once(call, limitMs);
     const { witness } = this.lines;
+    const leftMs = (): number => Math.max(0, limitMs - (performance.now() - startedAt));
+    if (call.script === 'inspect' && reply.outcome === 'refused' && reply.reason === 'NOPERM')
+      return this.withRights(reply, leftMs());
     if (!saysRestarted(reply)) {
       this.keepWatching(call, reply);
       return reply;
     }
-    const leftMs = (): number => Math.max(0, limitMs - (performance.now() - startedAt));
     return (await witness.vouches(leftMs())) ? this.once(call, leftMs()) : reply;
+  }
+
+  /** A denial that names the rights and the command that gives them. The server names them one by one, when asked. */
+  private async withRights(denial: Refused, limitMs: number): Promise<Refused> {
+    const now = performance.now();
+    if (this.rights === undefined || now - this.rights.at > RIGHTS_KNOWN_MS)
+      this.rights = {
+        at: now,
+        missing: this.bulk
+          .run(RIGHTS_LIMIT_MS, (client) => missingRights(client, this.rightsAsked))
+          .then((answer) => (answer.answered ? answer.value : null)),
+      };
+    const asked = this.rightsAsked;
+    // A denial that comes late is worse than one that names nothing. The next one names what was found out meanwhile.
+    const missing = await Promise.race([this.rights.missing, setTimeout(limitMs * 0.8)]);
+    if (missing === undefined) return denial;
+    const user = missing?.user ?? asked.user;
+    const words = missing?.words.length ? missing.words : wordsOfDenial(denial.detail.message ?? '', asked);
+    const message = words === null ? `user ${user} lacks a right that the server does not name` : lackText(user, words);
+    const grant = grantCommand(
+      user,
+      words ?? ['resetkeys', 'resetchannels', ...allRights(asked.keys, asked.channel, asked.db)],
+    );
+    return { ...denial, detail: { ...denial.detail, message, grant } };
+  }
+
+  private get rightsAsked(): RightsAsked {
+    const { keys, identity } = this.context;
+    const user = this.options.username ?? 'default';
+    return { keys, channel: hintChannelOf(identity.lane), db: this.address.db, user };
   }
 
   private once<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
@@ -421,9 +469,7 @@ export class RedisNode implements NodePort {
 
   /** For `seq doctor`: settings, rights and round trips of this server, as far as this user may see them. */
   async checkup(limitMs: number): Promise<NodeReply<NodeCheckup>> {
-    const { keys, identity } = this.context;
-    const channel = hintChannelOf(identity.lane);
-    const answer = await this.bulk.run(limitMs, (client) => checkUp(client, keys, channel, this.address.db));
+    const answer = await this.bulk.run(limitMs, (client) => checkUp(client, this.rightsAsked));
     return answer.answered ? { outcome: 'accepted', incarnation: '', value: answer.value } : answer.reply;
   }
 

@@ -58,24 +58,23 @@ export function transactionRights({ lock, admission }: NodeKeys): [command: stri
   return [['watch', lock], ['hvals', admission], ['multi'], ['exec'], ['discard']];
 }
 
+/** Everything that a user must be allowed, in the words of `ACL SETUSER`. */
+export function allRights(keys: NodeKeys, channel: string, db: number): string[] {
+  const commands = [...rightsOf(keys, channel), ...transactionRights(keys)].map(([command]) => `+${command}`);
+  return [keyPattern(keys), ...channelsOf(channel, db), ...new Set(commands)];
+}
+
+export function keyPattern({ lock }: NodeKeys): string {
+  return `~${lock.slice(0, -'leader:lock'.length)}*`;
+}
+
+/** Our own channel, and those on which the server says that a lock has ended. */
+export function channelsOf(channel: string, db: number): string[] {
+  return [`&${channel}`, `&__keyevent@${db}__:expired`, `&__keyevent@${db}__:del`];
+}
+
 /** One line for `redis-cli`. For an ACL file, leave out `ACL SETUSER`. The operator inserts the password. */
 export function aclRule(user: string, keys: NodeKeys, channel: string, db: number): string {
-  const prefix = keys.lock.slice(0, -'leader:lock'.length);
-  const commands = [
-    ...new Set([...rightsOf(keys, channel), ...transactionRights(keys)].map(([command]) => command)),
-  ].map((command) => `+${command}`);
-  return [
-    'ACL SETUSER',
-    user,
-    'on',
-    '>PASSWORD',
-    'resetkeys',
-    'resetchannels',
-    '-@all',
-    `~${prefix}*`,
-    `&${channel}`,
-    `&__keyevent@${db}__:expired`,
-    `&__keyevent@${db}__:del`,
-    ...commands,
-  ].join(' ');
+  const [pattern, ...others] = allRights(keys, channel, db);
+  return ['ACL SETUSER', user, 'on', '>PASSWORD', 'resetkeys', 'resetchannels', '-@all', pattern, ...others].join(' ');
 }

@@ -2,6 +2,8 @@
 // one question. The findings are in the order of the questions.
 import type { NodeCheckup } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
+import { deniedText, grantOn } from '../view/no-answer.js';
+import { reachCommand } from '../view/reach-command.js';
 import { mib, partOf } from './doctor-memory.js';
 import type { CheckedNode, DoctorFinding, DoctorOptions, Severity } from './doctor-finding.js';
 
@@ -23,7 +25,7 @@ function remark(severity: Severity, check: string, what: string, fix: string): R
 }
 
 /** May its copies count? */
-function ofView({ id, view }: CheckedNode, options: DoctorOptions, noCluster: boolean): Remark[] {
+function ofView({ id, url, view, checkup }: CheckedNode, options: DoctorOptions, noCluster: boolean): Remark[] {
   const judged = (options.judged ?? []).some(({ nodes }) => nodes.includes(id));
   if (view.outcome === 'accepted' && view.value.admission !== 'admitted' && !judged) {
     const { admission, admissionWhy } = view.value;
@@ -34,18 +36,26 @@ function ofView({ id, view }: CheckedNode, options: DoctorOptions, noCluster: bo
     return [remark('WARN', 'admission', `not admitted: ${admission}${why}`, `${fix} ${options.target}`.trim())];
   }
   if (view.outcome === 'refused') {
+    const { reason, detail } = view;
+    // The same is said with the rights, where the server has named them.
+    if (reason === 'NOPERM' && checkup.outcome === 'accepted' && (checkup.value.denied ?? []).length > 0) return [];
     const fix =
-      view.reason === 'NOAUTH'
+      reason === 'NOAUTH'
         ? `SEQ_PASSWORD_FILE=/path/to/file seq doctor ${options.target}`.trim()
-        : 'seq doctor --acl';
+        : reason === 'NOPERM'
+          ? grantOn(url, detail.grant)
+          : `seq explain ${reason}`;
     return [remark('CRIT', 'rights', `our scripts cannot run: ${describeReply(view)}`, fix)];
   }
   return [];
 }
 
-function ofServer({ url, checkup, diskFreeBytes }: CheckedNode, options: DoctorOptions): Remark[] {
-  if (checkup.outcome !== 'accepted')
-    return [remark('WARN', 'reach', `could not be examined: ${describeReply(checkup)}`, `redis-cli -u ${url} ping`)];
+function ofServer({ url, view, checkup, diskFreeBytes }: CheckedNode, options: DoctorOptions): Remark[] {
+  if (checkup.outcome !== 'accepted') {
+    const why = describeReply(checkup);
+    if (view.outcome === 'refused') return [];
+    return [remark('WARN', 'reach', `could not be examined: ${why}`, reachCommand(url, why))];
+  }
   const facts = checkup.value;
   const set: SetCommand = (setting, value) => `redis-cli -u ${url} config set ${setting} ${value}`;
   return [
@@ -55,7 +65,7 @@ function ofServer({ url, checkup, diskFreeBytes }: CheckedNode, options: DoctorO
     ...ofWriting(facts, set),
     ...ofDisk(facts, diskFreeBytes),
     ...ofNotifications(facts, set),
-    ...ofRights(facts),
+    ...ofRights(url, facts),
     ...ofLatency(facts, options),
     ...ofUptime(facts),
   ];
@@ -66,8 +76,9 @@ function ofKind({ info }: Facts): Remark[] {
   const found: Remark[] = [];
   const version = info['redis_version'];
   const [major = 0, minor = 0] = (version ?? '').split('.').map(Number);
-  if (major < 6 || (major === 6 && minor < 2)) {
-    const what = `Redis ${version ?? '?'}: 6.2 or newer is needed`;
+  // Without +info nothing is known of the server, not even that it is too old.
+  if (version !== undefined && (major < 6 || (major === 6 && minor < 2))) {
+    const what = `Redis ${version}: 6.2 or newer is needed`;
     found.push(remark('CRIT', 'version', what, 'install a newer redis-server there'));
   }
   if (info['cluster_enabled'] === '1') {
@@ -179,15 +190,18 @@ function ofNotifications({ config }: Facts, set: SetCommand): Remark[] {
 }
 
 /** May our user run every command that we need? */
-function ofRights({ denied, user, scriptsOnly }: NodeCheckup): Remark[] {
+function ofRights(url: string, { denied, user, grant, scriptsOnly }: NodeCheckup): Remark[] {
   const found: Remark[] = [];
   if (denied === null) {
     const what = 'rights cannot be tried beforehand (ACL DRYRUN is missing or not allowed)';
     found.push(remark('INFO', 'rights', what, 'seq doctor --acl'));
   }
-  for (const one of denied ?? []) {
-    const renamed = one.includes('rename-command');
-    const fix = renamed ? 'take rename-command for it out of redis.conf there' : 'seq doctor --acl';
+  // One line for everything that one command gives, and one for each command that the server hides.
+  const hidden = (denied ?? []).filter((one) => one.includes('rename-command'));
+  const lacking = (denied ?? []).filter((one) => !hidden.includes(one));
+  if (lacking.length > 0) found.push(remark('CRIT', 'rights', deniedText(user, lacking), grantOn(url, grant)));
+  for (const one of hidden) {
+    const fix = 'take rename-command for it out of redis.conf there';
     found.push(remark('CRIT', 'rights', `user ${user} may not run ${one}`, fix));
   }
   const [spared] = scriptsOnly ?? [];
@@ -213,6 +227,6 @@ function ofLatency({ roundTripsMs }: NodeCheckup, { nodeTimeoutMs }: DoctorOptio
 
 /** Did it restart a moment ago? */
 function ofUptime({ info }: Facts): Remark[] {
-  const uptime = Number(info['uptime_in_seconds'] ?? 0);
+  const uptime = Number(info['uptime_in_seconds'] ?? 300);
   return uptime < 300 ? [remark('INFO', 'uptime', `its server was started ${uptime} s ago`, '')] : [];
 }

@@ -3,7 +3,9 @@
 // is reported. It never counts as healthy.
 import { quorumOf } from '../protocol/quorum.js';
 import { MAX_EPOCH_LEAP } from '../protocol/types.js';
+import { describeReply } from '../protocol/describe.js';
 import { deleteEpoch } from '../view/epochs.js';
+import { reachCommand } from '../view/reach-command.js';
 import { forecastOf, ofForecast, partOf } from './doctor-memory.js';
 import { ofNode } from './doctor-node.js';
 import { ofSequencers } from './doctor-sequencers.js';
@@ -41,7 +43,7 @@ function ofJudge(judged: readonly Finding[]): DoctorFinding[] {
 }
 
 /** The doctor measures these itself, and says more about them. */
-const OWN_WORDS: ReadonlySet<string> = new Set(['CLOCK_OFF', 'CONFIG_DRIFT', 'RETENTION_NARROWED']);
+const OWN_WORDS: ReadonlySet<string> = new Set(['CLOCK_OFF', 'CONFIG_DRIFT', 'RETENTION_NARROWED', 'NODE_REFUSED']);
 
 /** One server in numbers, for people who read them without a finding. */
 export interface CheckedFacts {
@@ -129,7 +131,7 @@ function ofReach(nodes: readonly CheckedNode[]): DoctorFinding[] {
       check: 'reach',
       node: '',
       what: `${silent.map(({ id }) => id).join(', ')} gave no answer that can be used: fewer than a quorum are left`,
-      fix: silent.map(({ url }) => `redis-cli -u ${url} ping`)[0] ?? '',
+      fix: silent.map(({ url, view }) => reachCommand(url, describeReply(view)))[0] ?? '',
     },
   ];
 }

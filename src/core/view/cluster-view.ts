@@ -107,6 +107,8 @@ interface NodeError {
   /** The word of a refusal, e.g. NOAUTH. For a timeout, the cause is in the sentence. */
   code: RefusalReason | 'NO_ANSWER';
   message: string;
+  /** NOPERM: the command of the server that gives what is missing. */
+  grant?: string;
 }
 
 export interface NodeRow {
@@ -185,6 +187,8 @@ export interface ClusterView {
 }
 
 export interface SummarizeOptions {
+  /** Makes a command for the operator run as it stands (TLS and user of a node). */
+  complete?: (command: string) => string;
   /** The cluster that the operator means, e.g. from the context. '' or absent: the cluster that the nodes name. */
   expectedCluster?: string;
   /**

@@ -52,12 +52,13 @@ export async function inspectWithProbes(options: InspectOptions): Promise<{ view
  * concluded, and both tries are told. A node that hangs costs two limits, at the same time as all others that hang.
  */
 async function secondTry(probes: NodeProbe[], options: InspectOptions): Promise<NodeProbe[]> {
-  const late = new Set(probes.filter(({ reply }) => isLate(reply)).map(({ id }) => id));
+  const late = new Set(probes.filter(({ reply }) => isLate(reply) || isVague(reply)).map(({ id }) => id));
   if (late.size === 0) return probes;
   const nodes = options.nodes.filter((node) => late.has(node.id));
   const again = new Map((await probeNodes({ ...options, nodes, known: undefined })).map((probe) => [probe.id, probe]));
   return probes.map((before) => {
     const now = again.get(before.id);
+    if (now !== undefined && isVague(before.reply)) return now.reply.outcome === 'unknown' ? before : now;
     if (now === undefined || before.reply.outcome !== 'unknown') return before;
     if (isLate(now.reply)) return { ...before, reply: { ...before.reply, cause: `${before.reply.cause}, twice` } };
     return { ...now, firstTry: describeReply(before.reply) };
@@ -67,6 +68,11 @@ async function secondTry(probes: NodeProbe[], options: InspectOptions): Promise<
 /** Its time ran out. A connection that was refused says more than that, and is not tried again. */
 function isLate(reply: NodeReply<unknown>): boolean {
   return reply.outcome === 'unknown' && reply.cause === 'no answer';
+}
+
+/** Denied, and there was no time to ask which right is missing. */
+function isVague(reply: NodeReply<unknown>): boolean {
+  return reply.outcome === 'refused' && reply.reason === 'NOPERM' && reply.detail.grant === undefined;
 }
 
 /** One inspect per node. Resolves when the last node has answered or its time is up. */

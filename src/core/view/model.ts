@@ -241,7 +241,9 @@ function nodeRow(
   if (o.reply.outcome === 'refused') {
     const { reason, detail } = o.reply;
     const message = `${reason}${(detail.message ?? detail.why) ? `: ${detail.message ?? detail.why}` : ''}`;
-    return { ...blank, state: 'REFUSED', error: { step: null, limitMs: null, code: reason, message }, note: message };
+    const grant = detail.grant === undefined ? {} : { grant: detail.grant };
+    const error = { step: null, limitMs: null, code: reason, message, ...grant };
+    return { ...blank, state: 'REFUSED', error, note: message };
   }
   const view = o.reply.value;
   const foreign = isForeign(view, expectedCluster);

@@ -7,7 +7,7 @@ import { NO_TERM_MADE_IT } from '../protocol/configuration.js';
 import { deleteConfiguration, deleteEpoch } from './epochs.js';
 import { wrongClockText } from '../nodes/node-clocks.js';
 import { inWords, isLate, leaseTiming } from './lease.js';
-import { DENIED, deniedNext } from './no-answer.js';
+import { DENIED, deniedNext, grantOn } from './no-answer.js';
 import type { OffClock } from './off-clocks.js';
 import type { ClusterView, Finding, LeaderRow, NodeRow, ReasonCode, SummarizeOptions } from './cluster-view.js';
 import type { SequencerRow } from './presence.js';
@@ -31,6 +31,7 @@ export function judge(
     ? whole
     : [...whole, ...nodeFindings(facts, target, options), ...softFindings(facts, target, options)];
   const order = { CRIT: 0, UNKNOWN: 1, WARN: 2 };
+  if (options.complete !== undefined) for (const finding of findings) finding.next = finding.next.map(options.complete);
   findings.sort((a, b) => order[a.verdict] - order[b.verdict]);
   const worst = findings[0];
   if (worst !== undefined)
@@ -149,7 +150,9 @@ function noQuorum(facts: Facts, target: string, options: SummarizeOptions): Find
     'NO_QUORUM',
     `${admitted.length} of ${configured} nodes can vote, ${quorum} are needed: ${parts.join('; ')}`,
     idsOf([...silent, ...out]),
-    enoughWithSilent ? silent.map((n) => reach(n, options)) : [`seq cluster recover --dry-run${target}`],
+    enoughWithSilent
+      ? silent.map((n) => (n.state === 'REFUSED' ? letIn : reach)(n, options))
+      : [`seq cluster recover --dry-run${target}`],
   );
 }
 
@@ -347,7 +350,7 @@ function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): 
       case 'DOWN':
         return warn('NODE_DOWN', `${n.id}: ${n.note}`, reach(n, options));
       case 'REFUSED':
-        return warn('NODE_REFUSED', `${n.id} refuses: ${n.note}`, reach(n, options));
+        return warn('NODE_REFUSED', `${n.id} refuses: ${n.note}`, letIn(n, options));
       case 'FOREIGN':
         return warn('NODE_FOREIGN', `${n.id}: ${n.note}`, `seq config show${target}`);
       case 'STRANGER':
@@ -483,6 +486,14 @@ function sameServer(nodes: readonly NodeRow[]): string[][] {
     if (run !== '') byRun.set(run, [...(byRun.get(run) ?? []), n.id]);
   }
   return [...byRun.values()].filter((ids) => ids.length > 1);
+}
+
+/** A node that refuses answers well: what helps depends on its word. */
+function letIn(node: NodeRow, options: SummarizeOptions): string {
+  const code = node.error?.code;
+  if (code === 'NOPERM') return grantOn(node.url, node.error?.grant);
+  if (code !== undefined && DENIED.has(code)) return deniedNext([node])[0] as string;
+  return code === undefined ? reach(node, options) : `seq explain ${code}`;
 }
 
 function reach(node: NodeRow, options: SummarizeOptions): string {
