@@ -4,13 +4,14 @@ import { aimed } from '../cli/support/next.js';
 import { BUNDLE_FLAG } from '../cli/support/flags.js';
 import { checkNode } from '../cli/compose/open-cluster.js';
 import { nodeFreeBytes } from '../cli/support/disk-room.js';
+import { aclResult, doctorResult } from '../cli/present/cluster/doctor.js';
 import type { Result } from '../cli/present/result.js';
 import { asDuration, asSize } from '../cli/config/settings.js';
 import { startCommands, targetFlags } from '../cli/compose/target.js';
 import { DEFAULT_LIMITS, DEFAULT_TIMING } from '../core/config.js';
 import { diagnose, factsOf } from '../core/report/doctor.js';
-import { mib } from '../core/report/doctor-memory.js';
-import { duration } from '../core/duration.js';
+import type { CheckedNode, DoctorFinding } from '../core/report/doctor-finding.js';
+import type { NodePort } from '../core/ports.js';
 import { inspectWithProbes } from '../core/view/inspect.js';
 import { EXIT } from '../core/errors.js';
 import type { NodeProbe } from '../core/view/cluster-view.js';
@@ -53,21 +54,9 @@ export default class Doctor extends SeqCommand {
       twice: true,
       ...startCommands(cluster.settings),
     });
-    const checked = await Promise.all(
-      cluster.asked.map(async (node) => {
-        const view = (probes.find(({ id }) => id === node.id) as NodeProbe).reply;
-        const checkup = await checkNode(node, limitMs);
-        // A bundle describes another time and perhaps another machine.
-        const here = flags['from-bundle'] === undefined && checkup.outcome === 'accepted';
-        return {
-          id: node.id,
-          url: node.url,
-          view,
-          checkup,
-          diskFreeBytes: here ? await nodeFreeBytes(node.url, checkup.value.config?.['dir']) : null,
-        };
-      }),
-    );
+    // A bundle describes another time and perhaps another machine.
+    const here = flags['from-bundle'] === undefined;
+    const checked = await Promise.all(cluster.asked.map((node) => withCheckup(node, probes, { limitMs, here })));
     const rules = [
       ...new Set(checked.flatMap(({ checkup }) => (checkup.outcome === 'accepted' ? [checkup.value.aclRule] : []))),
     ];
@@ -81,74 +70,33 @@ export default class Doctor extends SeqCommand {
       maxBlockBytes: (await this.setting('max-block-bytes', asSize, DEFAULT_LIMITS.maxBlockBytes)).value,
     });
     const findings = found.map((one) => ({ ...one, fix: aimed(complete(one.fix), { ...flags, nodes: flags.node }) }));
-    const answered = checked.filter(({ checkup }) => checkup.outcome === 'accepted').length;
     const [worst] = findings;
     const verdict = worst === undefined || worst.severity === 'INFO' ? 'OK' : worst.severity;
-    const nodes = factsOf(checked);
-    const data = { verdict, findings, nodes, nodesChecked: answered, aclRules: rules };
-    const bad = flags['exit-code'] && verdict !== 'OK' ? EXIT.no : EXIT.ok;
-    if (flags.acl) {
-      const text = rules.map((rule) => `${rule}\n`).join('');
-      return {
-        data,
-        texts: { table: text, wide: text, plain: text },
-        exit: rules.length === 0 ? EXIT.noQuorum : EXIT.ok,
-      };
-    }
+    const nodesChecked = checked.filter(({ checkup }) => checkup.outcome === 'accepted').length;
+    const data = { verdict, findings, nodes: factsOf(checked), nodesChecked, aclRules: rules };
+    if (flags.acl) return aclResult(data);
     return {
-      data,
-      facts: [
-        ['verdict', verdict],
-        ['checked', `${answered} of ${cluster.asked.length} nodes`],
-        ['findings', findings.length],
-      ],
-      tables: [
-        {
-          columns: [{ key: 'severity' }, { key: 'check' }, { key: 'node' }, { key: 'what' }, { key: 'fix' }],
-          rows: findings.map((one) => ({ ...one, node: one.node === '' ? 'cluster' : one.node })),
-        },
-        {
-          columns: [
-            { key: 'node' },
-            { key: 'p50', align: 'right' },
-            { key: 'p95', align: 'right' },
-            { key: 'max', align: 'right' },
-            { key: 'clock', align: 'right' },
-            { key: 'up', align: 'right' },
-            { key: 'used', align: 'right' },
-            { key: 'limit', align: 'right' },
-            { key: 'full', label: 'RETENTION FULL', align: 'right' },
-          ],
-          rows: nodes.map((one) => ({
-            node: one.node,
-            p50: ms(one.roundTripMs?.p50),
-            p95: ms(one.roundTripMs?.p95),
-            max: ms(one.roundTripMs?.max),
-            clock: one.clockMs === null ? '?' : `${one.clockMs > 0 ? '+' : ''}${one.clockMs}ms`,
-            up: one.uptimeSeconds === null ? '?' : duration(1000 * one.uptimeSeconds),
-            used: size(one.usedBytes),
-            limit: size(one.limitBytes),
-            full: size(one.fullBytes),
-          })),
-        },
-      ],
-      items: findings,
-      next: [
-        ...new Set([
-          ...judged.next,
-          ...findings.filter((one) => one.severity !== 'INFO' && one.fix !== '').map((one) => one.fix),
-        ]),
-      ].slice(0, 3),
-      exit: bad,
-      meta: { nodesAnswered: answered },
+      ...doctorResult(data, cluster.asked.length),
+      next: nextOf(judged.next, findings),
+      exit: flags['exit-code'] && verdict !== 'OK' ? EXIT.no : EXIT.ok,
     };
   }
 }
 
-function ms(value: number | undefined): string {
-  return value === undefined ? '?' : `${value.toFixed(1)}ms`;
+async function withCheckup(
+  node: NodePort,
+  probes: readonly NodeProbe[],
+  { limitMs, here }: { limitMs: number; here: boolean },
+): Promise<CheckedNode> {
+  const view = (probes.find(({ id }) => id === node.id) as NodeProbe).reply;
+  const checkup = await checkNode(node, limitMs);
+  const local = here && checkup.outcome === 'accepted';
+  const diskFreeBytes = local ? await nodeFreeBytes(node.url, checkup.value.config?.['dir']) : null;
+  return { id: node.id, url: node.url, view, checkup, diskFreeBytes };
 }
 
-function size(bytes: number | null): string {
-  return bytes === null ? '?' : mib(bytes);
+/** What the judge says comes first, then the fix of each finding. */
+function nextOf(judged: readonly string[], findings: readonly DoctorFinding[]): string[] {
+  const fixes = findings.filter((one) => one.severity !== 'INFO' && one.fix !== '').map((one) => one.fix);
+  return [...new Set([...judged, ...fixes])].slice(0, 3);
 }

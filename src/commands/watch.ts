@@ -6,8 +6,21 @@ import { asDuration, asLane } from '../cli/config/settings.js';
 import { Interrupted } from '../cli/support/interrupt.js';
 import type { Result } from '../cli/present/result.js';
 import { startCommands, targetFlags } from '../cli/compose/target.js';
+import type { Cluster } from '../cli/compose/open-cluster.js';
 import { EXIT } from '../core/errors.js';
+import type { Clock } from '../core/ports.js';
+import type { OnceOptions } from '../tui/once.js';
 import { systemClock } from '../core/nodes/system-clock.js';
+
+/** What is the same for all lanes, whatever the output. */
+type Common = Pick<OnceOptions, 'limitMs' | 'clock' | 'theme'> & { still: boolean };
+type Lane = Pick<OnceOptions, 'title' | 'nodes' | 'rediscover' | 'identified' | 'summarize'> & { name: string };
+type RunSession = Awaited<ReturnType<typeof loadSession>>;
+
+interface Pace {
+  intervalMs: number;
+  count: number | undefined;
+}
 
 export default class Watch extends SeqCommand {
   static override summary =
@@ -46,16 +59,9 @@ export default class Watch extends SeqCommand {
     const interval = await this.setting('interval', asDuration, 1000);
     if (interval.value < 250 || interval.value > 60_000)
       throw usageError(`--interval ${interval.value} ms is outside 250ms to 60s`, ['--interval 1s']);
-    const terminal = Boolean(process.stdin.isTTY && process.stdout.isTTY) && process.env['TERM'] !== 'dumb';
     const lanes = lanesOf(flags.lane as readonly string[] | undefined);
-    const asData = flags.output !== undefined || flags.json;
-    // For a screen reader, or a terminal whose cursor cannot be moved: lines that are only appended.
-    const lines =
-      !flags.once &&
-      !asData &&
-      Boolean(process.stdout.isTTY) &&
-      (process.env['TERM'] === 'dumb' || process.env['INK_SCREEN_READER'] === 'true');
-    if (asData || (!flags.once && !terminal && !lines)) {
+    const way = wayOf(flags);
+    if (way === 'data') {
       if (lanes.length > 1)
         throw usageError(
           'several lanes are for the screen: data is of one',
@@ -66,29 +72,32 @@ export default class Watch extends SeqCommand {
     }
     // Loaded before any node is asked. Loading keeps this process busy, and a node must not appear slow because of
     // that.
-    const runSession = lines || flags.once ? null : await loadSession();
+    const runSession = way === 'screen' ? await loadSession() : null;
     const { themeOf } = await import('../tui/theme.js');
     const [cluster, ...besides] = await Promise.all(
       (lanes.length === 0 ? [undefined] : lanes).map((lane) => this.cluster({ lane })),
     );
     if (cluster === undefined) return null;
-    const clusters = [cluster, ...besides];
     const still = flags['from-bundle'] !== undefined;
-    const startedAt = systemClock.now();
-    // In a bundle every age is relative to when it was made.
-    const clock = still
-      ? {
-          ...cluster.clock,
-          wall: () => cluster.clock.wall(),
-          after: systemClock.after.bind(systemClock),
-          now: () => startedAt,
-        }
-      : systemClock;
-    const views = clusters.map(({ settings, identity, nodes }) => ({
+    const common: Common = {
+      limitMs: cluster.nodeTimeoutMs,
+      clock: still ? stillClock(cluster.clock) : systemClock,
+      still,
+      theme: themeOf(process.env, this.colour),
+    };
+    const lanesShown = [cluster, ...besides].map((one) => this.laneOf(one, still));
+    const pace = { intervalMs: interval.value, count: flags.count };
+    if (way === 'once') await this.asFrames(common, lanesShown);
+    if (way === 'lines') await this.asLines(common, lanesShown, pace);
+    if (runSession !== null) await this.asScreen(runSession, common, lanesShown, pace);
+    return null;
+  }
+
+  private laneOf({ settings, identity, nodes }: Cluster, still: boolean): Lane {
+    const name = settings.context ?? (identity.cluster || 'nodes');
+    return {
       name: settings.lane,
-      title: [settings.context ?? (identity.cluster || 'nodes'), ...(settings.lane === '' ? [] : [settings.lane])].join(
-        ':',
-      ),
+      title: [name, ...(settings.lane === '' ? [] : [settings.lane])].join(':'),
       nodes,
       // A name that the settings fix is the operator's own: the watch does not go on to another generation by itself.
       rediscover: settings.cluster === '' && !still ? () => this.rediscover(settings.lane) : undefined,
@@ -98,52 +107,53 @@ export default class Watch extends SeqCommand {
         target: targetFlags(settings, nodes),
         ...startCommands(settings),
       },
-    }));
-    const common = { limitMs: cluster.nodeTimeoutMs, clock, still, theme: themeOf(process.env, this.colour) };
-    if (flags.once) {
-      const { watchOnce } = await import('../tui/once.js');
-      const columns = process.stdout.columns ?? (Number(process.env['COLUMNS']) || 100);
-      const rows = process.stdout.rows ?? (Number(process.env['LINES']) || 30);
-      for (const [at, view] of views.entries())
-        await this.write(
-          `${at === 0 ? '' : '\n'}${(await watchOnce({ ...common, ...view, size: { columns, rows } })).text}`,
-        );
-      return null;
+    };
+  }
+
+  /** One frame of each lane. */
+  private async asFrames(common: Common, lanes: readonly Lane[]): Promise<void> {
+    const { watchOnce } = await import('../tui/once.js');
+    const columns = process.stdout.columns ?? (Number(process.env['COLUMNS']) || 100);
+    const rows = process.stdout.rows ?? (Number(process.env['LINES']) || 30);
+    for (const [at, lane] of lanes.entries()) {
+      const { text } = await watchOnce({ ...common, ...lane, size: { columns, rows } });
+      await this.write(`${at === 0 ? '' : '\n'}${text}`);
     }
-    if (lines) {
-      const { watchLines } = await import('../tui/lines.js');
-      await Promise.all(
-        views.map((view) =>
-          watchLines({
-            ...common,
-            ...view,
-            ...(views.length > 1 ? { label: view.name || 'default' } : {}),
-            intervalMs: interval.value,
-            signal: this.signal,
-            count: still ? 1 : flags.count,
-            write: (text) => this.write(text),
-          }),
-        ),
-      );
-      this.signal.throwIfAborted();
-      return null;
-    }
-    if (runSession === null) return null;
+  }
+
+  /** Lines that are only appended. */
+  private async asLines(common: Common, lanes: readonly Lane[], { intervalMs, count }: Pace): Promise<void> {
+    const { watchLines } = await import('../tui/lines.js');
+    await Promise.all(
+      lanes.map((lane) =>
+        watchLines({
+          ...common,
+          ...lane,
+          ...(lanes.length > 1 ? { label: lane.name || 'default' } : {}),
+          intervalMs,
+          signal: this.signal,
+          count: common.still ? 1 : count,
+          write: (text) => this.write(text),
+        }),
+      ),
+    );
+    this.signal.throwIfAborted();
+  }
+
+  private async asScreen(run: RunSession, common: Common, lanes: readonly Lane[], pace: Pace): Promise<void> {
     this.step('showing the screen');
-    const end = await runSession({
+    const end = await run({
       ...common,
-      lanes: views,
-      intervalMs: interval.value,
+      ...pace,
+      lanes,
       signal: this.signal,
       stdin: process.stdin,
       stdout: process.stdout,
-      count: flags.count,
       snapshot: (data) => this.snapshot(data),
     });
     const { reason } = this.signal as { reason: unknown };
     process.exitCode =
       end === 'interrupt' ? EXIT.sigint : end === 'signal' && reason instanceof Interrupted ? reason.exit : EXIT.ok;
-    return null;
   }
 
   /** No configuration named the cluster, and no node could be asked when the watch began. */
@@ -208,6 +218,28 @@ export default class Watch extends SeqCommand {
       this.config,
     );
   }
+}
+
+/** How it shows the cluster. Data is what `seq status --watch` prints. */
+function wayOf(flags: { once: boolean; output?: string; json: boolean }): 'data' | 'once' | 'lines' | 'screen' {
+  const { stdin, stdout } = process;
+  const dumb = process.env['TERM'] === 'dumb';
+  if (flags.output !== undefined || flags.json) return 'data';
+  if (flags.once) return 'once';
+  // For a screen reader, or a terminal whose cursor cannot be moved: lines that are only appended.
+  if (stdout.isTTY && (dumb || process.env['INK_SCREEN_READER'] === 'true')) return 'lines';
+  return stdin.isTTY && stdout.isTTY && !dumb ? 'screen' : 'data';
+}
+
+/** In a bundle every age is relative to when it was made. */
+function stillClock(made: Clock): Clock {
+  const startedAt = systemClock.now();
+  return {
+    ...made,
+    wall: () => made.wall(),
+    after: systemClock.after.bind(systemClock),
+    now: () => startedAt,
+  };
 }
 
 /** `--lane a,b --lane c`: each lane once. Empty: the lane of the settings. */

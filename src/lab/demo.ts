@@ -5,7 +5,7 @@
 // killed as soon as the part is in its inbox (or its block time has passed). The rest is sent only after the kill, so
 // that the successor always has work of its own.
 import { decodeBlockData } from '../core/chain/items.js';
-import { submitItems } from '../core/submit/submit.js';
+import { submitItems, type SubmitSummary } from '../core/submit/submit.js';
 import { systemClock, systemRandom } from '../core/nodes/system-clock.js';
 import { tailBlocks } from '../core/stream/tail.js';
 import type { ClusterView } from '../core/view/cluster-view.js';
@@ -53,112 +53,71 @@ export interface DemoReport {
 
 const READY_LIMIT_MS = 20_000;
 
+/** The lab as the demo finds it, and how the file is divided. */
+interface Scene {
+  state: LabState;
+  leader: Leader;
+  /** A follower that is ready to lead. Its feed shows what is committed. */
+  watcher: { name: string; port: number };
+  /** How long anything may take that the lab does by itself. */
+  waitMs: number;
+  /** The lines of the first part, and of the first two. */
+  half: number;
+  handed: number;
+  /** The keys of all items of this demo begin with it. */
+  prefix: string;
+}
+
+interface Leader {
+  id: string;
+  epoch: number;
+  owner: string;
+  height: number;
+}
+
+/** The submission of the file, which goes on beside the rest. */
+interface Submission {
+  done: Promise<SubmitSummary>;
+  /** Items with a receipt so far. */
+  readonly items: number;
+  /** Lets the second part, and then the rest, go. */
+  openSecond(): void;
+  openRest(): void;
+}
+
+interface Kill {
+  killed: DemoReport['killed'];
+  atMs: number;
+  /** What was left of the dead leader's lease. */
+  leaseLeftMs: number;
+}
+
 export async function labDemo(options: DemoOptions): Promise<DemoReport> {
-  const { directory, file, report, signal } = options;
   const startedFirst = await haveSuccessor(options);
-  const state = openState(directory);
-  const waitMs = READY_LIMIT_MS + 3 * state.settings.ttlMs;
-  const leader = await waitForLeader(options, waitMs);
-  const watcher = await readyFollower(state, leader.id, waitMs, signal);
-  const half = Math.floor(file.lines.length / 2);
-  const handed = half + Math.ceil((file.lines.length - half) / 2);
-  const prefix = `demo-${systemRandom.hex(6)}`;
-  report(
-    `${file.path}: ${file.lines.length} lines, ${file.bytes.length} bytes; ${leader.id} leads under ` +
-      `epoch ${leader.epoch}, ${watcher.name} follows`,
-  );
-
+  const scene = await setScene(options);
   const blocks: FeedBlock[] = [];
-  const feed = readFeed(watcher.port, leader.height + 1, (block) => blocks.push(block));
+  const feed = readFeed(scene.watcher.port, scene.leader.height + 1, (block) => blocks.push(block));
   const startedAt = performance.now();
-  const second = gate();
-  const rest = gate();
-  const progress = { items: 0 };
-  // Two waits of the demo itself delay progress: for the lease, and for a follower to become ready.
-  const submitting = submitItems({
-    urls: async () =>
-      openState(directory)
-        .processes.filter((record) => record.kind === 'sequencer')
-        .map(urlOf),
-    giveUpMs: waitMs,
-    signal,
-    plan: async () => ({
-      input: inParts(file, [
-        { to: half },
-        { after: second.opened, to: handed },
-        { after: rest.opened, to: file.lines.length },
-      ]),
-      binary: false,
-      keyPrefix: prefix,
-    }),
-    onProgress: ({ items }) => {
-      progress.items = items;
-    },
-  });
-  // The error is handled where this promise is awaited. Until then it must not count as an unhandled rejection.
-  submitting.catch(() => undefined);
+  const submission = startSubmitting(options, scene);
   try {
-    await alongside(
-      submitting,
-      waitUntil(
-        { what: `the first ${half} lines to be committed`, timeoutMs: waitMs + 60_000, everyMs: 5, signal },
-        () => (progress.items >= half ? true : undefined),
-      ),
-    );
-    report(`${progress.items} lines are committed; ${handed - half} more are on their way`);
-    const before = (await options.inspect()).leader ?? leader;
-    const victim = find(state, before.id);
-    if (victim.name === watcher.name) throw leadMoved(leader.id, victim.name);
-    second.open();
-    await untilInFlight(victim.port, state.settings.blockTimeMs, signal);
-    const { pid } = await labKill(directory, victim.name, 'SIGKILL');
-    const killedAt = performance.now();
-    const acknowledged = progress.items;
-    const inFlight = Math.max(0, handed - acknowledged);
-    rest.open();
-    const lock = (await options.inspect()).leader;
-    const killed = { name: victim.name, pid, epoch: before.epoch, acknowledged, inFlight };
-    // A dead process renews nothing, so the remaining time on the nodes is what is left of its lease.
-    const leaseLeftMs =
-      lock !== null && lock.owner === before.owner
-        ? Math.min(state.settings.ttlMs, lock.ttlMs + performance.now() - killedAt)
-        : 0;
-    report(
-      `kill -9 ${victim.name} (pid ${pid}) with ${inFlight} lines handed to it and not acknowledged; ` +
-        `its lease runs for another ${Math.round(leaseLeftMs)} ms`,
-    );
-
-    const summary = await submitting;
+    await firstHalf(options, scene, submission);
+    const kill = await killLeader(options, scene, submission);
+    const summary = await submission.done;
     const last = summary.last?.height ?? 0;
-    const next = await waitUntil(
-      {
-        what: `block ${last}, and a block under a new leader, in the feed of ${watcher.name}`,
-        timeoutMs: waitMs,
-        everyMs: 5,
-        signal,
-      },
-      () => {
-        refuseBroken(feed);
-        const reached = (blocks.at(-1)?.height ?? 0) >= last;
-        return reached
-          ? blocks.find((block) => block.epoch > killed.epoch && block.arrivedAtMs >= killedAt)
-          : undefined;
-      },
-    );
-    const gapMs = next.arrivedAtMs - killedAt;
-    report(`${summary.items} lines have their receipts; reading them back from the nodes`);
+    const next = await firstAfterKill(options, scene, { feed, blocks, last, kill });
+    options.report(`${summary.items} lines have their receipts; reading them back from the nodes`);
 
     const from = summary.first?.height ?? last;
-    const read = await readBack(options, prefix, from, last);
-    const heights = blocks.filter((block) => block.height >= from && block.height <= last);
+    const read = await readBack(options, scene.prefix, from, last);
+    const gapMs = next.arrivedAtMs - kill.atMs;
     return {
-      file: { path: file.path, bytes: file.bytes.length },
-      blocks: { count: last - from + 1, withItems: heights.filter((block) => block.items > 0).length, from, to: last },
+      file: { path: options.file.path, bytes: options.file.bytes.length },
+      blocks: blockCount(blocks, from, last),
       items: read.length,
-      killed,
+      killed: kill.killed,
       successor: { name: await whoLeads(options, next.epoch), epoch: next.epoch },
-      gap: { ms: Math.round(gapMs), leaseMs: Math.round(Math.min(gapMs, leaseLeftMs)) },
-      comparison: compareItems(file.lines, read),
+      gap: { ms: Math.round(gapMs), leaseMs: Math.round(Math.min(gapMs, kill.leaseLeftMs)) },
+      comparison: compareItems(options.file.lines, read),
       retries: summary.retries,
       elapsedMs: Math.round(performance.now() - startedAt),
       startedFirst,
@@ -166,6 +125,108 @@ export async function labDemo(options: DemoOptions): Promise<DemoReport> {
   } finally {
     feed.stop();
   }
+}
+
+async function setScene(options: DemoOptions): Promise<Scene> {
+  const { file, report } = options;
+  const state = openState(options.directory);
+  const waitMs = READY_LIMIT_MS + 3 * state.settings.ttlMs;
+  const leader = await waitForLeader(options, waitMs);
+  const watcher = await readyFollower(state, leader.id, waitMs, options.signal);
+  const half = Math.floor(file.lines.length / 2);
+  const handed = half + Math.ceil((file.lines.length - half) / 2);
+  report(
+    `${file.path}: ${file.lines.length} lines, ${file.bytes.length} bytes; ${leader.id} leads under ` +
+      `epoch ${leader.epoch}, ${watcher.name} follows`,
+  );
+  return { state, leader, watcher, waitMs, half, handed, prefix: `demo-${systemRandom.hex(6)}` };
+}
+
+function startSubmitting({ directory, file, signal }: DemoOptions, scene: Scene): Submission {
+  const { half, handed, waitMs, prefix } = scene;
+  const second = gate();
+  const rest = gate();
+  const progress = { items: 0 };
+  const parts = [{ to: half }, { after: second.opened, to: handed }, { after: rest.opened, to: file.lines.length }];
+  const done = submitItems({
+    urls: async () =>
+      openState(directory)
+        .processes.filter((record) => record.kind === 'sequencer')
+        .map(urlOf),
+    // Two waits of the demo itself delay progress: for the lease, and for a follower to become ready.
+    giveUpMs: waitMs,
+    signal,
+    plan: async () => ({ input: inParts(file, parts), binary: false, keyPrefix: prefix }),
+    onProgress: ({ items }) => {
+      progress.items = items;
+    },
+  });
+  // The error is handled where this promise is awaited. Until then it must not count as an unhandled rejection.
+  done.catch(() => undefined);
+  return {
+    done,
+    get items() {
+      return progress.items;
+    },
+    openSecond: second.open,
+    openRest: rest.open,
+  };
+}
+
+async function firstHalf({ report, signal }: DemoOptions, scene: Scene, submission: Submission): Promise<void> {
+  const { half, handed, waitMs } = scene;
+  const committed = waitUntil(
+    { what: `the first ${half} lines to be committed`, timeoutMs: waitMs + 60_000, everyMs: 5, signal },
+    () => (submission.items >= half ? true : undefined),
+  );
+  await alongside(submission.done, committed);
+  report(`${submission.items} lines are committed; ${handed - half} more are on their way`);
+}
+
+/** Kills the leader as soon as the second part is in its inbox. Then the rest is sent. */
+async function killLeader(options: DemoOptions, scene: Scene, submission: Submission): Promise<Kill> {
+  const { state, handed } = scene;
+  const before = (await options.inspect()).leader ?? scene.leader;
+  const victim = find(state, before.id);
+  if (victim.name === scene.watcher.name) throw leadMoved(scene.leader.id, victim.name);
+  submission.openSecond();
+  await untilInFlight(victim.port, state.settings.blockTimeMs, options.signal);
+  const { pid } = await labKill(options.directory, victim.name, 'SIGKILL');
+  const atMs = performance.now();
+  const acknowledged = submission.items;
+  const inFlight = Math.max(0, handed - acknowledged);
+  submission.openRest();
+  const lock = (await options.inspect()).leader;
+  // A dead process renews nothing, so the remaining time on the nodes is what is left of its lease.
+  const leaseLeftMs =
+    lock !== null && lock.owner === before.owner
+      ? Math.min(state.settings.ttlMs, lock.ttlMs + performance.now() - atMs)
+      : 0;
+  options.report(
+    `kill -9 ${victim.name} (pid ${pid}) with ${inFlight} lines handed to it and not acknowledged; ` +
+      `its lease runs for another ${Math.round(leaseLeftMs)} ms`,
+  );
+  return { killed: { name: victim.name, pid, epoch: before.epoch, acknowledged, inFlight }, atMs, leaseLeftMs };
+}
+
+/** The first block of a later term that came after the kill, once the feed shows all lines. */
+function firstAfterKill(
+  { signal }: DemoOptions,
+  { watcher, waitMs }: Scene,
+  seen: { feed: Feed; blocks: readonly FeedBlock[]; last: number; kill: Kill },
+): Promise<FeedBlock> {
+  const { feed, blocks, last, kill } = seen;
+  const what = `block ${last}, and a block under a new leader, in the feed of ${watcher.name}`;
+  return waitUntil({ what, timeoutMs: waitMs, everyMs: 5, signal }, () => {
+    refuseBroken(feed);
+    if ((blocks.at(-1)?.height ?? 0) < last) return undefined;
+    return blocks.find((block) => block.epoch > kill.killed.epoch && block.arrivedAtMs >= kill.atMs);
+  });
+}
+
+function blockCount(blocks: readonly FeedBlock[], from: number, to: number): DemoReport['blocks'] {
+  const withItems = blocks.filter((block) => block.height >= from && block.height <= to && block.items > 0).length;
+  return { count: to - from + 1, withItems, from, to };
 }
 
 /** True when every line came out once, in the order in which it went in, across a real change of leader. */
@@ -214,10 +275,7 @@ async function haveSuccessor(options: DemoOptions): Promise<string[]> {
   return started;
 }
 
-async function waitForLeader(
-  options: DemoOptions,
-  timeoutMs: number,
-): Promise<{ id: string; epoch: number; owner: string; height: number }> {
+async function waitForLeader(options: DemoOptions, timeoutMs: number): Promise<Leader> {
   return waitUntil({ what: 'a leader', timeoutMs, everyMs: 50, signal: options.signal }, async () => {
     const { leader, committed } = await options.inspect();
     return leader === null || committed === null

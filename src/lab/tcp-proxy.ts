@@ -54,49 +54,123 @@ export interface TcpProxy {
 
 /** A proxy to 127.0.0.1:`target`, on the given port or else one that the system picks. */
 export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy> {
-  const links = new Set<Link>();
-  const lonely = new Set<Socket>();
-  const faults: Record<Direction, DirectionFault> = { up: {}, down: {} };
-  const passed: Record<Direction, number> = { up: 0, down: 0 };
-  let there = target;
-  let mode: 'accept' | 'refuse' | 'silent' = 'accept';
+  const proxy = new LoopbackProxy(target);
+  await proxy.listen(port);
+  return proxy;
+}
 
-  const server: Server = createServer({ noDelay: true }, (client) => {
+class LoopbackProxy implements TcpProxy {
+  port = 0;
+  readonly passed: Record<Direction, number> = { up: 0, down: 0 };
+  private readonly links = new Set<Link>();
+  /** Accepted in silence: a server is never connected. */
+  private readonly lonely = new Set<Socket>();
+  private readonly faults: Record<Direction, DirectionFault> = { up: {}, down: {} };
+  private readonly server: Server = createServer({ noDelay: true }, (client) => this.accept(client));
+  private mode: 'accept' | 'refuse' | 'silent' = 'accept';
+  private redirected: number | null = null;
+
+  constructor(private readonly target: number) {}
+
+  async listen(port: number): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.server.once('error', reject);
+      this.server.listen({ host: '127.0.0.1', port }, resolve);
+    });
+    this.port = (this.server.address() as AddressInfo).port;
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  get open(): number {
+    return this.links.size + this.lonely.size;
+  }
+
+  set(direction: Direction, fault: DirectionFault): void {
+    this.faults[direction] = fault;
+  }
+
+  blackHole(): void {
+    this.set('up', { drop: true });
+    this.set('down', { drop: true });
+  }
+
+  dropReplies(): void {
+    this.set('down', { drop: true });
+  }
+
+  halfOpen(): number {
+    for (const link of this.links) link.silent = true;
+    return this.links.size;
+  }
+
+  heal(): void {
+    this.set('up', {});
+    this.set('down', {});
+    this.mode = 'accept';
+    // A connection that was accepted in silence never gets a server; its client must connect again.
+    for (const socket of this.lonely) socket.resetAndDestroy();
+  }
+
+  cut(): void {
+    for (const link of [...this.links]) this.end(link);
+    for (const socket of this.lonely) socket.resetAndDestroy();
+  }
+
+  onConnect(mode: 'accept' | 'refuse' | 'silent'): void {
+    this.mode = mode;
+  }
+
+  redirect(port: number | null): void {
+    this.redirected = port;
+  }
+
+  close(): Promise<void> {
+    return new Promise<void>((resolve) => {
+      this.server.close(() => resolve());
+      this.cut();
+    });
+  }
+
+  private accept(client: Socket): void {
     client.on('error', () => client.destroy());
-    if (mode === 'refuse') {
+    if (this.mode === 'refuse') {
       client.resetAndDestroy();
       return;
     }
-    if (mode === 'silent') {
-      lonely.add(client);
+    if (this.mode === 'silent') {
+      this.lonely.add(client);
       client.resume();
-      client.once('close', () => lonely.delete(client));
+      client.once('close', () => this.lonely.delete(client));
       return;
     }
-    const link: Link = { client, server: connect({ host: '127.0.0.1', port: there, noDelay: true }), silent: false };
-    links.add(link);
-    link.server.on('error', () => end(link));
-    client.once('close', () => end(link));
-    link.server.once('close', () => end(link));
-    pass('up', link, client, link.server);
-    pass('down', link, link.server, client);
-  });
+    const server = connect({ host: '127.0.0.1', port: this.redirected ?? this.target, noDelay: true });
+    const link: Link = { client, server, silent: false };
+    this.links.add(link);
+    server.on('error', () => this.end(link));
+    client.once('close', () => this.end(link));
+    server.once('close', () => this.end(link));
+    this.pass('up', link, client, server);
+    this.pass('down', link, server, client);
+  }
 
-  function end(link: Link): void {
-    links.delete(link);
+  private end(link: Link): void {
+    this.links.delete(link);
     // A reset, as from a server that dies. A normal close would leave half-closed connections behind.
     for (const socket of [link.client, link.server]) if (!socket.destroyed) socket.resetAndDestroy();
   }
 
-  function pass(direction: Direction, link: Link, from: Socket, to: Socket): void {
+  private pass(direction: Direction, link: Link, from: Socket, to: Socket): void {
     let queue: Promise<void> = Promise.resolve();
     from.on('data', (chunk: Buffer) => {
-      const { delayMs = 0, drop = false, garbage = false, flip = 0 } = faults[direction];
+      const { delayMs = 0, drop = false, garbage = false, flip = 0 } = this.faults[direction];
       if (drop || link.silent) return;
       const bytes = garbage ? noise(chunk.length) : Math.random() < flip ? flipped(chunk) : chunk;
       const send = (): void => {
-        if (to.destroyed || link.silent || faults[direction].drop === true) return;
-        passed[direction] += bytes.length;
+        if (to.destroyed || link.silent || this.faults[direction].drop === true) return;
+        this.passed[direction] += bytes.length;
         if (!to.write(bytes)) {
           from.pause();
           to.once('drain', () => from.resume());
@@ -112,58 +186,6 @@ export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy>
         .then(send);
     });
   }
-
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host: '127.0.0.1', port }, resolve);
-  });
-  const listening = (server.address() as AddressInfo).port;
-
-  return {
-    port: listening,
-    url: `redis://127.0.0.1:${listening}`,
-    get open() {
-      return links.size + lonely.size;
-    },
-    passed,
-    set: (direction, fault) => {
-      faults[direction] = fault;
-    },
-    blackHole: () => {
-      faults.up = { drop: true };
-      faults.down = { drop: true };
-    },
-    dropReplies: () => {
-      faults.down = { drop: true };
-    },
-    halfOpen: () => {
-      for (const link of links) link.silent = true;
-      return links.size;
-    },
-    heal: () => {
-      faults.up = {};
-      faults.down = {};
-      mode = 'accept';
-      // A connection that was accepted in silence never gets a server; its client must connect again.
-      for (const socket of lonely) socket.resetAndDestroy();
-    },
-    cut: () => {
-      for (const link of [...links]) end(link);
-      for (const socket of lonely) socket.resetAndDestroy();
-    },
-    onConnect: (next) => {
-      mode = next;
-    },
-    redirect: (port) => {
-      there = port ?? target;
-    },
-    close: () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        for (const link of [...links]) end(link);
-        for (const socket of lonely) socket.resetAndDestroy();
-      }),
-  };
 }
 
 /** The chunk with one bit changed. */

@@ -602,7 +602,7 @@ describe('reading', () => {
     for (let at = 0; at < 40; at += 1) api.push(Buffer.alloc(1 << 20));
     const server = await serve(api, { bounds: { stallMs: 100 }, limits: { maxFeeds: 1 } });
     const patient = await serve(api, { bounds: { stallMs: 3_600_000 }, limits: { maxFeeds: 1 } });
-    const feeds = async (of = server) => /^seq_feeds (\d+)$/m.exec((await get(of, '/metrics')).text)?.[1];
+    const feeds = async (of = server) => /^seq_feeds\{[^}]*\} (\d+)$/m.exec((await get(of, '/metrics')).text)?.[1];
     const leaving = new AbortController();
     await fetch(`${patient.url}/v1/blocks?from=1`, { signal: leaving.signal });
     expect(await feeds(patient)).toBe('1');
@@ -872,7 +872,7 @@ describe('guarding', () => {
     const head = await fetch(`${server.url}/v1/blocks?from=1`, { method: 'HEAD' });
     expect([head.status, head.headers.get('content-type')]).toEqual([200, 'application/x-ndjson']);
     expect((await fetch(`${server.url}/v1/blocks?from=x`, { method: 'HEAD' })).status).toBe(400);
-    expect(/^seq_feeds (\d+)$/m.exec((await get(server, '/metrics')).text)?.[1]).toBe('0');
+    expect(/^seq_feeds\{[^}]*\} (\d+)$/m.exec((await get(server, '/metrics')).text)?.[1]).toBe('0');
   });
 
   test('http: a connection that says nothing → 408, then closed from our side, though the caller keeps its end open', async () => {

@@ -7,10 +7,13 @@ import { keepWarm } from '../../core/sequencer/warmup/warmup.js';
 import { Sequencer, type SequencerOptions } from '../../core/sequencer/sequencer.js';
 import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 import { EXIT, SeqError } from '../../core/errors.js';
+import { familyOf, generationOf } from '../../core/generation.js';
 import type { SeqEvent, StopCode } from '../../core/events.js';
 import { openLog, type SeqLog } from '../../core/log/log.js';
 import type { ChainStore, Producer } from '../../core/ports.js';
+import type { AgreedSettings } from '../../core/protocol/configuration.js';
 import { batchProducer, largestItem } from '../../core/produce/batch.js';
+import type { Listen } from '../../core/serve/listen.js';
 import { startHttpServer, type HttpServer } from '../../core/serve/server.js';
 import { networkDisk } from '../../core/store/disk-kind.js';
 import { openStore } from '../../core/store/lmdb-store.js';
@@ -28,6 +31,8 @@ const MIB = 1024 * 1024;
 const HOLD_BEYOND_LEASE_MS = 1000;
 const HOLD_LIMIT_MS = 10_000;
 
+type Closers = (() => Promise<void> | void)[];
+
 /**
  * Runs until the signal aborts (then it resolves) or it cannot continue (then it throws SeqError). Closes everything
  * that it opened.
@@ -38,105 +43,32 @@ export async function runSequencer(
   log: SeqLog,
   signal: AbortSignal,
 ): Promise<void> {
-  const closers: (() => Promise<void> | void)[] = [];
+  const closers: Closers = [];
   try {
     const found = await waitForCluster(around, given, log, signal);
     if (!found) return;
     const { cluster, agreed } = found;
     const settings = { ...given, limits: { ...given.limits, maxBlockBytes: agreed.maxBlockBytes } };
     closers.push(() => cluster.close());
-    const { cluster: name, lane } = cluster.identity;
-    const clusterId = name.slice(0, name.lastIndexOf('.'));
-    const storeDir = settings.storeDir(clusterId, lane);
-    const generation = Number(name.slice(clusterId.length + 1)) || 0;
-    const store = await openStore({
-      dir: storeDir,
-      cluster: clusterId,
-      lane,
-      generation,
-      keepItems: agreed.dedupItems,
-      keepMs: agreed.dedupMs,
-    });
+    const { store, dir } = await openOwnStore(settings, cluster, agreed, log);
     closers.push(() => store.close());
-    const shared = networkDisk(storeDir);
-    if (shared !== null)
-      log.line('warn', `the store lies on a network disk (${shared}): ${storeDir}; LMDB needs a disk of this machine`, {
-        code: 'STORE_ON_NETWORK',
-      });
     const producer = await makeProducer(settings, store, log);
     closers.push(() => producer.close());
 
-    const { limits, timing } = settings;
-    const maxItemsBytes = largestItem(limits.maxBlockBytes);
-    const inbox = new Inbox({
-      store,
-      clock: systemClock,
-      maxItems: 200_000,
-      maxBytes: Math.max(64 * MIB, 4 * limits.maxBlockBytes),
-      maxItemBytes: maxItemsBytes,
-      retryAfterMs: timing.blockTimeMs,
-      unknownAfterMs: 4 * timing.ttlMs,
-    });
     let http: HttpServer | undefined;
-    const options: SequencerOptions = {
-      id: settings.id,
-      nodes: cluster.nodes,
-      openNode: (member) => cluster.openMember(member),
-      adoptNodes: settings.adoptNodes,
-      identity: cluster.identity,
-      store,
-      inbox,
-      producer,
-      clock: systemClock,
-      random: systemRandom,
-      timing,
-      limits,
-      maxItemsBytes,
-      eager: settings.eager,
-      readmit: settings.readmit,
-      priority: settings.priority,
-      version: settings.version,
-      url: '',
-      pid: process.pid,
-      configDigest: nodeListDigest(cluster),
-      instance: systemRandom.hex(8),
-      extra: {
-        host: hostname(),
-        ttlMs: String(timing.ttlMs),
-        blockTimeMs: String(timing.blockTimeMs),
-        nodeTimeoutMs: String(timing.nodeTimeoutMs),
-        maxBlockBytes: String(limits.maxBlockBytes),
-        retainBlocks: String(limits.retainBlocks),
-        retainBytes: String(limits.retainBytes),
-      },
-      peers: settings.peers,
-      ...(settings.tokens === undefined ? {} : { peerToken: () => settings.tokens!.current()[0].token }),
-      ...(settings.ca === undefined ? {} : { peerCa: settings.ca }),
-      emit: (event: SeqEvent) => {
-        log.event(event);
-        http?.observe(event);
-      },
+    const emit = (event: SeqEvent): void => {
+      log.event(event);
+      http?.observe(event);
     };
-    closers.push(await watchDisk(storeDir, options.extra));
+    const options = sequencerOptions(settings, cluster, { store, producer, emit });
+    closers.push(await watchDisk(dir, options.extra));
     const sequencer = new Sequencer(options);
-    if (settings.listen) {
-      http = await startHttpServer({
-        api: sequencer,
-        listen: settings.listen,
-        maxBlockBytes: limits.maxBlockBytes,
-        metrics: { version: settings.version, readCluster: clusterReader(cluster, sequencer, options.extra) },
-        bounds: { holdMs: Math.min(timing.ttlMs + HOLD_BEYOND_LEASE_MS, HOLD_LIMIT_MS) },
-        ...(settings.tokens === undefined ? {} : { tokens: () => settings.tokens!.current() }),
-        ...(settings.tls ? { tls: settings.tls } : {}),
-        ...(settings.ca === undefined ? {} : { ca: settings.ca }),
-      });
-      const nodes = cluster.addresses.map(({ url }) => url);
-      const advertised = await advertisedUrl(settings.advertise, settings.listen, http.url, nodes);
-      options.url = advertised.url;
-      if (advertised.warning !== '') log.line('warn', advertised.warning, { url: http.url });
-      else if (advertised.url !== http.url)
-        log.line('info', `other sequencers reach it at ${advertised.url}`, { advertised: advertised.url });
+    const { listen } = settings;
+    if (listen) {
+      const readCluster = clusterReader(cluster, sequencer, options.extra);
+      http = await serveHttp(settings, listen, { api: sequencer, readCluster });
       closers.push(() => http?.close());
+      options.url = await advertise(settings.advertise, { listen, http, cluster }, log);
       log.line('info', `listening on ${http.url}`, { url: http.url });
     }
     sequencer.start();
@@ -147,6 +79,112 @@ export async function runSequencer(
   } finally {
     for (const close of closers.reverse()) await close();
   }
+}
+
+/** Opens the store of this sequencer, and warns about a disk that LMDB does not trust. */
+async function openOwnStore(
+  settings: RunSettings,
+  { identity }: Cluster,
+  { dedupItems, dedupMs }: Pick<AgreedSettings, 'dedupItems' | 'dedupMs'>,
+  log: SeqLog,
+): Promise<{ store: ChainStore; dir: string }> {
+  const cluster = familyOf(identity.cluster);
+  const { lane } = identity;
+  const dir = settings.storeDir(cluster, lane);
+  const generation = generationOf(identity.cluster);
+  const store = await openStore({ dir, cluster, lane, generation, keepItems: dedupItems, keepMs: dedupMs });
+  const shared = networkDisk(dir);
+  if (shared !== null)
+    log.line('warn', `the store lies on a network disk (${shared}): ${dir}; LMDB needs a disk of this machine`, {
+      code: 'STORE_ON_NETWORK',
+    });
+  return { store, dir };
+}
+
+/** `url` is filled in when the HTTP server listens. */
+function sequencerOptions(
+  settings: RunSettings,
+  cluster: Cluster,
+  parts: Pick<SequencerOptions, 'store' | 'producer' | 'emit'>,
+): SequencerOptions {
+  const { limits, timing, tokens, ca } = settings;
+  const maxItemsBytes = largestItem(limits.maxBlockBytes);
+  return {
+    ...parts,
+    id: settings.id,
+    nodes: cluster.nodes,
+    openNode: (member) => cluster.openMember(member),
+    adoptNodes: settings.adoptNodes,
+    identity: cluster.identity,
+    inbox: makeInbox(settings, parts.store, maxItemsBytes),
+    clock: systemClock,
+    random: systemRandom,
+    timing,
+    limits,
+    maxItemsBytes,
+    eager: settings.eager,
+    readmit: settings.readmit,
+    priority: settings.priority,
+    version: settings.version,
+    url: '',
+    pid: process.pid,
+    configDigest: nodeListDigest(cluster),
+    instance: systemRandom.hex(8),
+    extra: {
+      host: hostname(),
+      ttlMs: String(timing.ttlMs),
+      blockTimeMs: String(timing.blockTimeMs),
+      nodeTimeoutMs: String(timing.nodeTimeoutMs),
+      maxBlockBytes: String(limits.maxBlockBytes),
+      retainBlocks: String(limits.retainBlocks),
+      retainBytes: String(limits.retainBytes),
+    },
+    peers: settings.peers,
+    ...(tokens === undefined ? {} : { peerToken: () => tokens.current()[0].token }),
+    ...(ca === undefined ? {} : { peerCa: ca }),
+  };
+}
+
+function makeInbox({ limits, timing }: RunSettings, store: ChainStore, maxItemBytes: number): Inbox {
+  return new Inbox({
+    store,
+    clock: systemClock,
+    maxItems: 200_000,
+    maxBytes: Math.max(64 * MIB, 4 * limits.maxBlockBytes),
+    maxItemBytes,
+    retryAfterMs: timing.blockTimeMs,
+    unknownAfterMs: 4 * timing.ttlMs,
+  });
+}
+
+function serveHttp(
+  { limits, timing, tokens, tls, ca, version }: RunSettings,
+  listen: Listen,
+  { api, readCluster }: { api: Sequencer; readCluster: ReturnType<typeof clusterReader> },
+): Promise<HttpServer> {
+  return startHttpServer({
+    api,
+    listen,
+    maxBlockBytes: limits.maxBlockBytes,
+    metrics: { version, readCluster },
+    bounds: { holdMs: Math.min(timing.ttlMs + HOLD_BEYOND_LEASE_MS, HOLD_LIMIT_MS) },
+    ...(tokens === undefined ? {} : { tokens: () => tokens.current() }),
+    ...(tls ? { tls } : {}),
+    ...(ca === undefined ? {} : { ca }),
+  });
+}
+
+/** The address that the other sequencers are told. `given`: the operator's word for it, '' without one. */
+async function advertise(
+  given: string,
+  { listen: at, http, cluster }: { listen: Listen; http: HttpServer; cluster: Cluster },
+  log: SeqLog,
+): Promise<string> {
+  const nodes = cluster.addresses.map(({ url }) => url);
+  const { url, warning } = await advertisedUrl(given, at, http.url, nodes);
+  if (warning !== '') log.line('warn', warning, { url: http.url });
+  else if (url !== http.url) log.line('info', `other sequencers reach it at ${url}`, { advertised: url });
+  return url;
 }
 
 /**

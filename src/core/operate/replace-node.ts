@@ -15,6 +15,7 @@ import { serverOf, type NodeReply, type NodeView } from '../protocol/types.js';
 import { refuseUnfit } from './bootstrap.js';
 import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { changeNodes, nodeMoved, requireExpected } from '../nodes/change-all.js';
+import type { ClusterView, LeaderRow, NodeProbe } from '../view/cluster-view.js';
 import { inspectCluster, inspectWithProbes } from '../view/inspect.js';
 import { bounded } from '../nodes/ask-all.js';
 
@@ -117,6 +118,45 @@ async function planReplace(options: ReplaceOptions): Promise<ReplacePlan> {
     bounded(successor.call({ script: 'inspect' }, limitMs), limitMs, clock),
   ]);
   requireExpected(view.leader, options.expect, [status]);
+  refuseMoved(options, probes);
+  const leader = leaderThatAdmits(view, id, target);
+  const fresh = successorView(successor, reply);
+  const was = probes.find((one) => one.id === id)!.reply;
+  refuseSameServer({ old, successor, was, fresh }, status);
+  refuseUnfit([
+    ...probes.flatMap((one) =>
+      one.reply.outcome === 'accepted' && one.id !== id
+        ? [{ port: { id: one.id, url: one.url }, view: one.reply.value }]
+        : [],
+    ),
+    { port: successor, view: fresh },
+  ]);
+  const begun = hasBegun(fresh, id, successor.url);
+  const state = oldState(was);
+  if (state === 'gone' && !options.oldIsGone) throw oldIsSilent(old, was);
+  const counted = view.nodes.find((row) => row.id === id)!.admitted;
+  const plan = {
+    id,
+    from: old.url,
+    to: successor.url,
+    old: state,
+    oldMemory: was.outcome === 'accepted' ? was.value.pending || was.value.incarnation : '',
+    successor: begun ? ('begun' as const) : ('empty' as const),
+    version: fresh.info['redis_version'] ?? '',
+    leader: leader.id,
+    margin: view.margin,
+    marginMeanwhile: view.margin - (counted ? 1 : 0),
+  };
+  return {
+    ...plan,
+    digest: createHash('sha256')
+      .update(JSON.stringify([plan.id, plan.from, plan.to, plan.old, plan.oldMemory, fresh.runId]))
+      .digest('hex'),
+  };
+}
+
+/** Another node, or this one to another address, was moved. */
+function refuseMoved({ id, successor, target }: ReplaceOptions, probes: readonly NodeProbe[]): void {
   const elsewhere = displaced(
     probes.map(({ id: node, url, reply: seen }) => ({
       id: node,
@@ -126,7 +166,12 @@ async function planReplace(options: ReplaceOptions): Promise<ReplacePlan> {
     })),
   ).find((one) => one.id !== id || one.to !== successor.url);
   if (elsewhere) throw nodeMoved(elsewhere, target);
-  const quorum = quorumOf(nodes.length);
+}
+
+/** The leader, if it can admit a node now: on a quorum of other nodes, and no other admission is under way. */
+function leaderThatAdmits(view: ClusterView, id: string, target: string): LeaderRow {
+  const status = `seq status ${target}`.trim();
+  const quorum = quorumOf(view.nodes.length);
   const others = view.nodes.filter((row) => row.admitted && row.id !== id);
   if (others.length < quorum)
     throw refused(
@@ -149,72 +194,59 @@ async function planReplace(options: ReplaceOptions): Promise<ReplacePlan> {
     throw refused('ONE_AT_A_TIME', `${busy.id} is being admitted`, 'nodes are changed one at a time', EXIT.safety, [
       `seq node admit --on ${busy.id} ${target}`.trim(),
     ]);
-  if (reply.outcome !== 'accepted') {
-    throw new SeqError({
-      code: reply.outcome === 'refused' && /^NO(AUTH|PERM)$/.test(reply.reason) ? 'NODE_DENIED' : 'NODE_UNREACHABLE',
-      exit: reply.outcome === 'refused' ? EXIT.denied : EXIT.noQuorum,
-      message: `the new server ${successor.url}: ${describeReply(reply)}`,
-      why: 'nothing is retired before its successor is known to be fit',
-      changed: 'nothing',
-      next: [nextForServer(successor.url, reply)],
-      retryable: true,
-    });
-  }
-  const seen = probes.flatMap((one) =>
-    one.reply.outcome === 'accepted' && one.id !== id
-      ? [{ port: { id: one.id, url: one.url }, view: one.reply.value }]
-      : [],
+  return view.leader;
+}
+
+function successorView(successor: NodePort, reply: NodeReply<NodeView>): NodeView {
+  if (reply.outcome === 'accepted') return reply.value;
+  throw new SeqError({
+    code: reply.outcome === 'refused' && /^NO(AUTH|PERM)$/.test(reply.reason) ? 'NODE_DENIED' : 'NODE_UNREACHABLE',
+    exit: reply.outcome === 'refused' ? EXIT.denied : EXIT.noQuorum,
+    message: `the new server ${successor.url}: ${describeReply(reply)}`,
+    why: 'nothing is retired before its successor is known to be fit',
+    changed: 'nothing',
+    next: [nextForServer(successor.url, reply)],
+    retryable: true,
+  });
+}
+
+function refuseSameServer(
+  { old, successor, was, fresh }: { old: NodePort; successor: NodePort; was: NodeReply<NodeView>; fresh: NodeView },
+  status: string,
+): void {
+  const server = serverOf(fresh.runId);
+  if (server === '' || was.outcome !== 'accepted' || serverOf(was.value.runId) !== server) return;
+  throw refused(
+    'SAME_SERVER',
+    `${successor.url} and ${old.url} are the same server`,
+    'a server cannot take its own place',
+    EXIT.config,
+    [status],
   );
-  const was = probes.find((one) => one.id === id)!.reply;
-  const server = serverOf(reply.value.runId);
-  if (server !== '' && was.outcome === 'accepted' && serverOf(was.value.runId) === server)
-    throw refused(
-      'SAME_SERVER',
-      `${successor.url} and ${old.url} are the same server`,
-      'a server cannot take its own place',
-      EXIT.config,
-      [status],
-    );
-  refuseUnfit([...seen, { port: successor, view: reply.value }]);
-  const begun = ['admitting', 'admitted'].includes(reply.value.admission) && reply.value.node === id;
-  if (reply.value.admission !== 'pristine' && !begun)
+}
+
+/** Its admission has begun already. A server that holds anything else is refused. */
+function hasBegun({ admission, admissionWhy, node }: NodeView, id: string, url: string): boolean {
+  const begun = ['admitting', 'admitted'].includes(admission) && node === id;
+  if (admission !== 'pristine' && !begun)
     throw refused(
       'NOT_PRISTINE',
-      `${successor.url} is not empty: ` +
-        `${reply.value.admission}${reply.value.admissionWhy ? ` (${reply.value.admissionWhy})` : ''}`,
+      `${url} is not empty: ${admission}${admissionWhy ? ` (${admissionWhy})` : ''}`,
       'what a server promised under another name must not be forgotten',
       EXIT.precondition,
       ['use an empty server, or FLUSHALL it if nothing else needs what it holds'],
     );
-  const state = oldState(was);
-  if (state === 'gone' && !options.oldIsGone) {
-    throw refused(
-      'OLD_SERVER_SILENT',
-      `${id} at ${old.url} does not answer, so it cannot be retired: ${describeReply(was)}`,
-      'if it came back, sequencers that still use its address would count two servers as one node',
-      EXIT.safety,
-      ['bring it back, or stop it for good', `then add --old-server-is-gone`],
-    );
-  }
-  const counted = view.nodes.find((row) => row.id === id)!.admitted;
-  const plan = {
-    id,
-    from: old.url,
-    to: successor.url,
-    old: state,
-    oldMemory: was.outcome === 'accepted' ? was.value.pending || was.value.incarnation : '',
-    successor: begun ? ('begun' as const) : ('empty' as const),
-    version: reply.value.info['redis_version'] ?? '',
-    leader: view.leader.id,
-    margin: view.margin,
-    marginMeanwhile: view.margin - (counted ? 1 : 0),
-  };
-  return {
-    ...plan,
-    digest: createHash('sha256')
-      .update(JSON.stringify([plan.id, plan.from, plan.to, plan.old, plan.oldMemory, reply.value.runId]))
-      .digest('hex'),
-  };
+  return begun;
+}
+
+function oldIsSilent(old: NodePort, was: NodeReply<NodeView>): SeqError {
+  return refused(
+    'OLD_SERVER_SILENT',
+    `${old.id} at ${old.url} does not answer, so it cannot be retired: ${describeReply(was)}`,
+    'if it came back, sequencers that still use its address would count two servers as one node',
+    EXIT.safety,
+    ['bring it back, or stop it for good', `then add --old-server-is-gone`],
+  );
 }
 
 function oldState(reply: NodeReply<NodeView>): ReplacePlan['old'] {

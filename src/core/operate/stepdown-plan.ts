@@ -52,93 +52,12 @@ export interface StepdownWish {
 }
 
 export function planStepdown(view: ClusterView, probes: readonly NodeProbe[], wish: StepdownWish): StepdownPlan {
-  const target = wish.target ? ` ${wish.target}` : '';
-  const refuse = (code: ErrorCode, message: string, why: string, next: string[]): SeqError =>
-    new SeqError({ code, exit: EXIT.precondition, message, why, changed: 'nothing', next });
-  const { leader } = view;
-  if (leader === null) {
-    if (!view.leaderKnown || view.verdict === 'UNKNOWN' || view.nodes.filter((n) => n.admitted).length < view.quorum) {
-      throw new SeqError({
-        code: view.leaderKnown ? 'NO_QUORUM' : 'LEADER_UNKNOWN',
-        exit: EXIT.noQuorum,
-        message: `who leads cannot be told: ${view.reason}`,
-        why: `${view.answered} of ${view.configured} nodes answered, ${view.quorum} are needed`,
-        changed: 'nothing',
-        next: view.next,
-        retryable: true,
-      });
-    }
-    throw refuse(
-      'NO_LEADER',
-      `there is no leader to step down: ${view.reason}`,
-      'leadership is free, or moving right now',
-      [`seq status${target}`],
-    );
-  }
-  if (wish.expectLeader !== undefined && wish.expectLeader !== leader.id) {
-    throw refuse('EXPECTATION', `${leader.id} leads, not ${wish.expectLeader}`, '--expect-leader does not fit', [
-      `seq status${target}`,
-    ]);
-  }
-  if (wish.expectEpoch !== undefined && wish.expectEpoch !== leader.epoch) {
-    throw refuse(
-      'EXPECTATION',
-      `the epoch is ${leader.epoch}, not ${wish.expectEpoch}`,
-      '--expect-epoch does not fit',
-      [`seq status${target}`],
-    );
-  }
-  if (view.hold !== null) {
-    throw refuse(
-      'HELD',
-      `promotion is on hold by ${view.hold.by} (${view.hold.reason}): nobody could take over`,
-      'a hold keeps every sequencer from promoting',
-      [`seq resume${target}`],
-    );
-  }
+  const leader = leaderOf(view, wish);
+  refuseHeld(view, wish);
   const candidates = candidatesOf(view, probes, leader);
   const to = wish.to ?? '';
-  if (to === leader.id)
-    throw refuse(
-      'CANDIDATE_NOT_READY',
-      `${to} cannot take over: it leads already`,
-      'a hand-over needs another sequencer',
-      [`seq status${target}`],
-    );
-  if (to !== '') {
-    const chosen = candidates.find((one) => one.id === to);
-    if (chosen === undefined) {
-      throw new SeqError({
-        code: 'CANDIDATE_NOT_FOUND',
-        exit: EXIT.notFound,
-        message:
-          `there is no sequencer ${to}: ` +
-          (candidates.length === 0
-            ? 'no other one shows itself'
-            : `${candidates.map((c) => c.id).join(', ')} could be named`),
-        why: 'no node has a presence record of it',
-        changed: 'nothing',
-        next: [`seq status${target}`],
-      });
-    }
-    if (!chosen.ready)
-      throw refuse(
-        'CANDIDATE_NOT_READY',
-        `${to} cannot take over: ${chosen.why}`,
-        'a target must be ready before anything is released',
-        [`seq status -o wide${target}`],
-      );
-  } else if (!candidates.some((one) => one.ready)) {
-    const reasons = candidates.map((one) => `${one.id}: ${one.why}`).join('; ');
-    const starts = wish.startSequencers?.() ?? [];
-    throw refuse(
-      'NO_SUCCESSOR',
-      'nobody could take over from ' +
-        `${leader.id}${reasons === '' ? ': no other sequencer shows itself' : ` (${reasons})`}`,
-      'stepping down now would only stop the chain',
-      [`seq status -o wide${target}`, ...(starts.length === 0 ? [`seq run --id ID --store DIR${target}`] : starts)],
-    );
-  }
+  if (to === '') requireSuccessor(candidates, leader, wish);
+  else requireCandidate(to, candidates, leader, wish);
   const readiest = candidates
     .filter((one) => one.ready)
     .sort((a, b) => b.height - a.height || (a.id < b.id ? -1 : 1))[0];
@@ -151,6 +70,114 @@ export function planStepdown(view: ClusterView, probes: readonly NodeProbe[], wi
     blockTimeMs: blockTimeOf(probes, leader.id),
     margin: view.margin,
   };
+}
+
+function refused(code: ErrorCode, message: string, why: string, next: string[]): SeqError {
+  return new SeqError({ code, exit: EXIT.precondition, message, why, changed: 'nothing', next });
+}
+
+function command(name: string, { target }: StepdownWish): string {
+  return target ? `${name} ${target}` : name;
+}
+
+/** The leader that the operator means. */
+function leaderOf(view: ClusterView, wish: StepdownWish): LeaderRow {
+  const { leader } = view;
+  const status = [command('seq status', wish)];
+  if (leader === null) throw nobodyLeads(view, status);
+  if (wish.expectLeader !== undefined && wish.expectLeader !== leader.id)
+    throw refused(
+      'EXPECTATION',
+      `${leader.id} leads, not ${wish.expectLeader}`,
+      '--expect-leader does not fit',
+      status,
+    );
+  if (wish.expectEpoch !== undefined && wish.expectEpoch !== leader.epoch)
+    throw refused(
+      'EXPECTATION',
+      `the epoch is ${leader.epoch}, not ${wish.expectEpoch}`,
+      '--expect-epoch does not fit',
+      status,
+    );
+  return leader;
+}
+
+function nobodyLeads(view: ClusterView, status: string[]): SeqError {
+  const admitted = view.nodes.filter((n) => n.admitted).length;
+  if (!view.leaderKnown || view.verdict === 'UNKNOWN' || admitted < view.quorum)
+    return new SeqError({
+      code: view.leaderKnown ? 'NO_QUORUM' : 'LEADER_UNKNOWN',
+      exit: EXIT.noQuorum,
+      message: `who leads cannot be told: ${view.reason}`,
+      why: `${view.answered} of ${view.configured} nodes answered, ${view.quorum} are needed`,
+      changed: 'nothing',
+      next: view.next,
+      retryable: true,
+    });
+  return refused(
+    'NO_LEADER',
+    `there is no leader to step down: ${view.reason}`,
+    'leadership is free, or moving right now',
+    status,
+  );
+}
+
+function refuseHeld({ hold }: ClusterView, wish: StepdownWish): void {
+  if (hold === null) return;
+  throw refused(
+    'HELD',
+    `promotion is on hold by ${hold.by} (${hold.reason}): nobody could take over`,
+    'a hold keeps every sequencer from promoting',
+    [command('seq resume', wish)],
+  );
+}
+
+/** The named one must be there and ready. */
+function requireCandidate(to: string, candidates: readonly Candidate[], leader: LeaderRow, wish: StepdownWish): void {
+  if (to === leader.id)
+    throw refused(
+      'CANDIDATE_NOT_READY',
+      `${to} cannot take over: it leads already`,
+      'a hand-over needs another sequencer',
+      [command('seq status', wish)],
+    );
+  const chosen = candidates.find((one) => one.id === to);
+  if (chosen === undefined) {
+    const known = candidates.map((one) => one.id).join(', ');
+    throw new SeqError({
+      code: 'CANDIDATE_NOT_FOUND',
+      exit: EXIT.notFound,
+      message:
+        `there is no sequencer ${to}: ` + (known === '' ? 'no other one shows itself' : `${known} could be named`),
+      why: 'no node has a presence record of it',
+      changed: 'nothing',
+      next: [command('seq status', wish)],
+    });
+  }
+  if (chosen.ready) return;
+  throw refused(
+    'CANDIDATE_NOT_READY',
+    `${to} cannot take over: ${chosen.why}`,
+    'a target must be ready before anything is released',
+    [command('seq status -o wide', wish)],
+  );
+}
+
+/** Without a name, anybody that is ready will do. */
+function requireSuccessor(candidates: readonly Candidate[], leader: LeaderRow, wish: StepdownWish): void {
+  if (candidates.some((one) => one.ready)) return;
+  const reasons = candidates.map((one) => `${one.id}: ${one.why}`).join('; ');
+  const starts = wish.startSequencers?.() ?? [];
+  throw refused(
+    'NO_SUCCESSOR',
+    `nobody could take over from ${leader.id}` +
+      (reasons === '' ? ': no other sequencer shows itself' : ` (${reasons})`),
+    'stepping down now would only stop the chain',
+    [
+      command('seq status -o wide', wish),
+      ...(starts.length === 0 ? [command('seq run --id ID --store DIR', wish)] : starts),
+    ],
+  );
 }
 
 function candidatesOf(view: ClusterView, probes: readonly NodeProbe[], leader: LeaderRow): Candidate[] {

@@ -110,174 +110,208 @@ export type RecoveryDecision =
 /** Marks of interrupted recoveries. */
 export const RECOVERY_NONCE = 'rec-';
 
+type Impossible = Extract<RecoveryDecision, { outcome: 'impossible' }>;
+type Shown = NodeEvidence & { view: NodeView };
+
+/** What the evidence says about one cluster. */
+interface Scene {
+  /** Its name as it is known so far: of any generation, '' when nobody knows it. */
+  cluster: string;
+  quorum: number;
+  nodes: readonly NodeEvidence[];
+  /** The nodes that answered. */
+  seen: readonly Shown[];
+  /** Those of them that are empty or belong to this cluster. */
+  ours: readonly Shown[];
+  /** Without the chains of other clusters. */
+  stores: readonly StoreEvidence[];
+  /** The newest generation that a node names. */
+  newest: number;
+}
+
 /** `named`: the cluster's name on nodes or in the configuration. '' when every record is gone; then stores name it. */
-export function decideRecovery({ nodes, stores: shown }: Evidence, named: string): RecoveryDecision {
+export function decideRecovery(evidence: Evidence, named: string): RecoveryDecision {
+  const scene = sceneOf(evidence, named);
+  const moved = movedNode(scene);
+  if (moved !== null) return moved;
+  const rest = notNeeded(scene);
+  if (rest !== null) return rest;
+  const missing = nothingToDecide(scene);
+  if (missing !== null) return missing;
+  const chosen = chooseChain(scene.ours, scene.stores);
+  if (chosen === null)
+    return impossible('NOTHING_TO_RECOVER_FROM', 'no node and no reachable store holds a chain that can be verified');
+  return { outcome: 'plan', plan: planOf(scene, chosen) };
+}
+
+function sceneOf({ nodes, stores: shown }: Evidence, named: string): Scene {
   const cluster = named !== '' ? named : (shown.find((store) => store.chain !== null)?.cluster ?? '');
   const stores = shown.map((store) =>
     store.chain === null || familyOf(store.cluster) === familyOf(cluster)
       ? store
       : { ...store, chain: null, why: `it belongs to cluster ${store.cluster}` },
   );
-  const n = nodes.length;
-  const quorum = quorumOf(n);
-  const seen = nodes.filter((node) => node.view !== null) as (NodeEvidence & { view: NodeView })[];
+  const seen = nodes.filter((node) => node.view !== null) as Shown[];
   const ours = seen.filter(
-    (node) =>
-      node.view.cluster === '' || (familyOf(node.view.cluster) === familyOf(cluster) && node.view.node === node.id),
+    ({ id, view }) => view.cluster === '' || (familyOf(view.cluster) === familyOf(cluster) && view.node === id),
   );
   const newest = Math.max(0, ...ours.map((node) => generationOf(node.view.cluster)));
-  const current = `${familyOf(cluster)}.${newest}`;
-  // Nodes that lost everything cannot say which generation they were of: stores and configuration can.
-  const kin = [cluster, ...stores.map((store) => store.cluster)].filter((name) => familyOf(name) === familyOf(cluster));
+  return { cluster, quorum: quorumOf(nodes.length), nodes, seen, ours, stores, newest };
+}
 
+function impossible(code: Impossible['code'], why: string): Impossible {
+  return { outcome: 'impossible', code, why };
+}
+
+function movedNode({ nodes, ours }: Scene): Impossible | null {
   const [elsewhere] = displaced(
     nodes.map((node) => ({
       ...node,
       view: node.view && { config: ours.some(({ id }) => id === node.id) ? node.view.config : '' },
     })),
   );
-  if (elsewhere)
-    return {
-      outcome: 'impossible',
-      code: 'NODE_MOVED',
-      why:
-        `${elsewhere.id} was moved to ${elsewhere.to}: what is at ${elsewhere.url} is not that node; ` +
-        'name it by its new address',
-    };
-  const admitted = ours.filter((node) => node.view.admission === 'admitted' && node.view.cluster === current);
-  if (admitted.length >= quorum) {
-    const behind = ours.filter((node) => node.view.cluster !== '' && node.view.cluster !== current);
-    return {
-      outcome: 'not-needed',
-      cluster: current,
-      admitted: admitted.map((node) => node.id),
-      rejoin: behind.map(({ id, url, view }) => ({ id, url, expect: recoveryExpectation(view), epoch: view.epoch })),
-    };
-  }
-  if (ours.length < quorum)
-    return {
-      outcome: 'impossible',
-      code: 'NO_QUORUM',
-      why:
-        `${ours.length} of ${n} nodes answered, ${quorum} are needed: a recovery on fewer could meet a ` +
-        'quorum that still acts',
-    };
-  if (
-    cluster === '' ||
-    (ours.length === seen.length &&
-      seen.every((node) => node.view.admission === 'pristine') &&
-      stores.every((store) => store.chain === null))
-  ) {
-    return {
-      outcome: 'impossible',
-      code: 'NOT_INITIALISED',
-      why: 'every node that answered is empty, and no store holds a chain',
-    };
-  }
-  const chosen = chooseChain(ours, stores);
-  if (chosen === null)
-    return {
-      outcome: 'impossible',
-      code: 'NOTHING_TO_RECOVER_FROM',
-      why: 'no node and no reachable store holds a chain that can be verified',
-    };
+  if (elsewhere === undefined) return null;
+  return impossible(
+    'NODE_MOVED',
+    `${elsewhere.id} was moved to ${elsewhere.to}: what is at ${elsewhere.url} is not that node; ` +
+      'name it by its new address',
+  );
+}
 
-  const { chain, source } = chosen;
+/** A quorum of the newest generation is admitted: the cluster goes on by itself. */
+function notNeeded({ cluster, newest, ours, quorum }: Scene): RecoveryDecision | null {
+  const current = `${familyOf(cluster)}.${newest}`;
+  const admitted = ours.filter((node) => node.view.admission === 'admitted' && node.view.cluster === current);
+  if (admitted.length < quorum) return null;
+  const behind = ours.filter((node) => node.view.cluster !== '' && node.view.cluster !== current);
+  return {
+    outcome: 'not-needed',
+    cluster: current,
+    admitted: admitted.map((node) => node.id),
+    rejoin: behind.map(({ id, url, view }) => ({ id, url, expect: recoveryExpectation(view), epoch: view.epoch })),
+  };
+}
+
+/** Too few nodes answered, or there is no cluster yet. */
+function nothingToDecide({ cluster, nodes, seen, ours, stores, quorum }: Scene): Impossible | null {
+  if (ours.length < quorum)
+    return impossible(
+      'NO_QUORUM',
+      `${ours.length} of ${nodes.length} nodes answered, ${quorum} are needed: a recovery on fewer could meet a ` +
+        'quorum that still acts',
+    );
+  const empty =
+    ours.length === seen.length &&
+    seen.every((node) => node.view.admission === 'pristine') &&
+    stores.every((store) => store.chain === null);
+  if (cluster !== '' && !empty) return null;
+  return impossible('NOT_INITIALISED', 'every node that answered is empty, and no store holds a chain');
+}
+
+function planOf(scene: Scene, { chain, source }: Pick<RecoveryPlan, 'chain' | 'source'>): RecoveryPlan {
   const top = topOf(chain);
+  const nodes = planNodes(scene, chain);
+  const stores = findStores(scene, chain);
+  const epoch = nextEpoch(scene);
+  const plan = {
+    cluster: nextGeneration(scene),
+    epoch,
+    top: { height: top.height, hash: top.hash },
+    chain,
+    source,
+    nodes: nodes.map((one) => one.plan),
+    stores: stores.map((one) => one.found),
+    doubts: [...nodes, ...stores].flatMap(({ doubt }) => (doubt === '' ? [] : [doubt])),
+    configuration: nextConfiguration(scene, epoch),
+  };
+  return { ...plan, digest: digestOf(plan) };
+}
+
+/** What becomes of each node, and what may be lost with that. */
+function planNodes(scene: Scene, chain: Chain): { plan: NodePlan; doubt: string }[] {
+  const { nodes, ours, stores, quorum } = scene;
   const below =
     stores.find(
       (store) =>
         store.chain !== null && store.chain.floor < chain.floor && hashAt(store.chain, chain.floor) === chain.floorHash,
     )?.chain ?? chain;
-  const doubts: string[] = [];
   const forgetful = ours.filter((node) => beingFilled(node.view));
-  const planned = nodes.map((node): NodePlan => {
-    const left: NodePlan = {
-      id: node.id,
-      url: node.url,
-      action: 'left-out',
-      finding: node.why,
-      expect: '',
-      facts: blank(),
-      fillFrom: 0,
-    };
-    if (node.view === null) {
-      doubts.push(`${node.id} did not answer (${node.why}): it may hold a block that was acknowledged`);
-      return left;
-    }
-    if (!ours.includes(node as NodeEvidence & { view: NodeView })) {
-      doubts.push(`${node.id} belongs to something else: ${node.view.admissionWhy || node.view.cluster}`);
-      return { ...left, finding: 'belongs to something else' };
-    }
-    const { action, finding, doubt } = judge(node, chain, below);
-    // A committed block is on q nodes. While fewer than q nodes lost their memory, another node still shows it.
-    const harmless = beingFilled(node.view) && forgetful.length <= n - quorum && !doubt.startsWith('CONTRADICTS');
-    if (doubt !== '' && !harmless) doubts.push(`${node.id} ${doubt}`);
-    const expect = recoveryExpectation(node.view);
-    if (action === 'refill') {
-      return {
-        ...left,
-        action,
-        finding,
-        expect,
-        fillFrom: chain.floor + 1,
-        facts: {
-          head: chain.floor,
-          headEpoch: 0,
-          headHash: chain.floorHash,
-          floor: chain.floor,
-          floorHash: chain.floorHash,
-        },
-      };
-    }
-    const own = node.chain as Chain;
-    const head = topOf(own);
+  // A committed block is on q nodes. While fewer than q nodes lost their memory, another node still shows it.
+  const enoughRemember = forgetful.length <= nodes.length - quorum;
+  return nodes.map((node) => {
+    if (node.view === null || !ours.some(({ id }) => id === node.id)) return leftOut(node);
+    const judged = judge(node, chain, below);
+    const harmless = beingFilled(node.view) && enoughRemember && !judged.doubt.startsWith('CONTRADICTS');
     return {
-      ...left,
-      action,
-      finding,
-      expect,
-      fillFrom: head.height + 1,
-      facts: {
-        head: head.height,
-        headEpoch: head.epoch,
-        headHash: head.hash,
-        floor: own.floor,
-        floorHash: own.floorHash,
-      },
+      plan: planNode(node as Shown, judged, chain),
+      doubt: judged.doubt === '' || harmless ? '' : `${node.id} ${judged.doubt}`,
     };
   });
-  const foundStores = stores.map((store) => {
-    const { finding, doubt } = judgeStore(
-      store,
-      chain,
-      Math.max(0, ...ours.map((node) => (node.chain === null ? 0 : topOf(node.chain).height))),
-    );
-    if (doubt !== '') doubts.push(`the store of ${store.id} ${doubt}`);
-    return { id: store.id, url: store.url, finding };
+}
+
+function leftOut({ id, url, view, why }: NodeEvidence): { plan: NodePlan; doubt: string } {
+  const plan: NodePlan = { id, url, action: 'left-out', finding: why, expect: '', facts: blank(), fillFrom: 0 };
+  if (view === null) return { plan, doubt: `${id} did not answer (${why}): it may hold a block that was acknowledged` };
+  return {
+    plan: { ...plan, finding: 'belongs to something else' },
+    doubt: `${id} belongs to something else: ${view.admissionWhy || view.cluster}`,
+  };
+}
+
+function planNode(node: Shown, { action, finding }: Pick<NodePlan, 'action' | 'finding'>, chain: Chain): NodePlan {
+  const kept = action === 'refill' ? { ...chain, links: [] } : (node.chain as Chain);
+  const head = topOf(kept);
+  return {
+    id: node.id,
+    url: node.url,
+    action,
+    finding,
+    expect: recoveryExpectation(node.view),
+    facts: {
+      head: head.height,
+      headEpoch: head.epoch,
+      headHash: head.hash,
+      floor: kept.floor,
+      floorHash: kept.floorHash,
+    },
+    fillFrom: head.height + 1,
+  };
+}
+
+function findStores({ ours, stores }: Scene, chain: Chain): { found: RecoveryPlan['stores'][number]; doubt: string }[] {
+  const highest = Math.max(0, ...ours.map((node) => (node.chain === null ? 0 : topOf(node.chain).height)));
+  return stores.map((store) => {
+    const { finding, doubt } = judgeStore(store, chain, highest);
+    return {
+      found: { id: store.id, url: store.url, finding },
+      doubt: doubt === '' ? '' : `the store of ${store.id} ${doubt}`,
+    };
   });
+}
+
+/** Nodes that lost everything cannot say which generation they were of: stores and configuration can. */
+function nextGeneration({ cluster, newest, stores }: Scene): string {
+  const kin = [cluster, ...stores.map((store) => store.cluster)].filter((name) => familyOf(name) === familyOf(cluster));
+  return `${familyOf(cluster)}.${Math.max(newest, ...kin.map(generationOf)) + 1}`;
+}
+
+/** Above every epoch that anything shows. */
+function nextEpoch({ ours, stores }: Scene): Epoch {
   const epochs = [
     ...ours.map((node) => reached(node.view.epoch)),
     ...[...ours, ...stores].flatMap((one) => one.chain?.links.map((link) => link.epoch) ?? []),
   ];
-  const last = newestOf(...ours.map((node) => node.view.config));
-  const epoch = epochs.reduce((a, b) => Math.max(a, b), last?.version.epoch ?? 0) + 1;
-  const plan = {
-    cluster: `${familyOf(cluster)}.${Math.max(newest, ...kin.map(generationOf)) + 1}`,
-    epoch,
-    top: { height: top.height, hash: top.hash },
-    chain,
-    source,
-    nodes: planned,
-    stores: foundStores,
-    doubts,
-    configuration: firstConfiguration(
-      membersOf(last?.members ?? nodes.map(({ id, url }) => ({ id, memory: '', url })), nodes),
-      last?.settings ?? DEFAULT_AGREED,
-      epoch,
-    ),
-  };
-  return { outcome: 'plan', plan: { ...plan, digest: digestOf(plan) } };
+  return epochs.reduce((a, b) => Math.max(a, b), lastConfiguration(ours)?.version.epoch ?? 0) + 1;
+}
+
+function nextConfiguration({ nodes, ours }: Scene, epoch: Epoch): Configuration {
+  const last = lastConfiguration(ours);
+  const members = last?.members ?? nodes.map(({ id, url }) => ({ id, memory: '', url }));
+  return firstConfiguration(membersOf(members, nodes), last?.settings ?? DEFAULT_AGREED, epoch);
+}
+
+function lastConfiguration(ours: readonly Shown[]): Configuration | null {
+  return newestOf(...ours.map((node) => node.view.config));
 }
 
 /**

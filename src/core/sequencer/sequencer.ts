@@ -100,77 +100,123 @@ export class Sequencer implements SequencerApi {
   private toldUnconfigured = false;
 
   constructor(private readonly options: SequencerOptions) {
-    const { nodes, clock, store, timing, limits, inbox, producer, openNode } = options;
-    const membership = new Membership({
+    const { nodes, clock, store, timing, limits, producer, emit } = options;
+    this.turnedAt = clock.now();
+    this.startedAtMs = clock.wall();
+    this.failure = new Promise((resolve) => (this.settleFailure = resolve));
+    // A part that needs a later one is given a function, which is called only when all of them are there.
+    this.membership = this.makeMembership();
+    this.chainTime = new ChainTime(() => this.membership.quorum);
+    this.clocks = new ClockWatch(emit);
+    this.clusterState = new ClusterState(nodes, this.membership, emit);
+    this.backoff = new RetryBackoff({ firstMs: timing.retryMs, mostMs: Math.max(5000, 2 * timing.ttlMs) });
+    this.damage = new DamageReports({ ...options, leader: () => this.clusterState.leader });
+    this.disk = this.makeDiskWatch();
+    this.eligibility = this.makeEligibility();
+    this.renewals = new Renewals(options);
+    this.requests = this.makeRequests();
+    this.own = new OwnPresence(store, limits);
+    this.twin = new Twin({ id: options.id, instance: options.instance ?? '', startedAtMs: this.startedAtMs });
+    this.feed = new BlockFeed({ store, reached: () => this.pipeline.height, over: () => this.stopping !== null });
+    this.bringUp = this.makeBringUp();
+    this.storeRepairs = this.makeStoreRepairs();
+    this.pipeline = this.makePipeline();
+    this.follower = this.makeFollower();
+    this.blockBuilder = this.makeBlockBuilder();
+    this.retention = this.makeRetention();
+    this.presences = this.makePresences();
+    this.leadership = this.makeLeadership();
+    producer.onFailure((why) => {
+      emit({ type: 'producer', state: 'failed', why });
+      this.leadership.driver?.stepdown('PRODUCER_FAILED', why);
+    });
+  }
+
+  private makeMembership(): Membership {
+    const { nodes, identity, openNode, adoptNodes = true } = this.options;
+    return new Membership({
       nodes,
-      cluster: options.identity.cluster,
+      cluster: identity.cluster,
       ...(openNode === undefined ? {} : { open: openNode }),
-      adopts: options.adoptNodes ?? true,
+      adopts: adoptNodes,
       changed: () => this.follower.restart(),
       opened: (id) => this.memberOpened(id),
     });
-    this.membership = membership;
-    this.turnedAt = clock.now();
-    this.startedAtMs = clock.wall();
-    this.chainTime = new ChainTime(() => membership.quorum);
-    this.clocks = new ClockWatch(options.emit);
-    this.clusterState = new ClusterState(nodes, membership, options.emit);
-    this.backoff = new RetryBackoff({ firstMs: timing.retryMs, mostMs: Math.max(5000, 2 * timing.ttlMs) });
-    this.damage = new DamageReports({ ...options, leader: () => this.clusterState.leader });
-    this.disk = new DiskWatch({
+  }
+
+  private makeDiskWatch(): DiskWatch {
+    const { clock, store, timing } = this.options;
+    return new DiskWatch({
       clock,
       boundMs: Math.max(timing.ttlMs, SYNC_LIMIT_MS),
       ...(store.checkDisk === undefined ? {} : { check: () => store.checkDisk!() }),
       changed: () => this.diskChanged(),
     });
-    this.eligibility = new Eligibility({
-      quorum: () => membership.quorum,
+  }
+
+  private makeEligibility(): Eligibility {
+    const { clock, store, producer, emit } = this.options;
+    return new Eligibility({
+      quorum: () => this.membership.quorum,
       producer,
       backoff: this.backoff,
       clock,
-      emit: options.emit,
+      emit,
       disk: () => this.disk.why,
       height: () => store.head().height,
       needsPeer: (seen) => void this.bringUp.from(seen),
       isBehind: () => this.follower.probeAfter(20),
     });
-    this.renewals = new Renewals(options);
-    this.requests = new LeaderRequests({
-      ...options,
-      membership,
+  }
+
+  private makeRequests(): LeaderRequests {
+    return new LeaderRequests({
+      ...this.options,
+      membership: this.membership,
       driver: () => this.leadership.driver,
       stepdown: (driver, { to, by, reason }) => this.leadership.handOver(driver, to, `${by} asked for it: ${reason}`),
     });
-    this.own = new OwnPresence(store, limits);
-    this.twin = new Twin({ id: options.id, instance: options.instance ?? '', startedAtMs: this.startedAtMs });
-    this.feed = new BlockFeed({ store, reached: () => this.pipeline.height, over: () => this.stopping !== null });
-    this.bringUp = new BringUp(options, this.ended.signal, (block) => {
+  }
+
+  private makeBringUp(): BringUp {
+    return new BringUp(this.options, this.ended.signal, (block) => {
       this.take(block, block.epoch, 'follower', 0);
       return this.pipeline.room();
     });
-    this.storeRepairs = new StoreRepairs(
-      options,
+  }
+
+  private makeStoreRepairs(): StoreRepairs {
+    const { nodes, clock, timing } = this.options;
+    const { membership } = this;
+    return new StoreRepairs(
+      this.options,
       () => membership.nodes,
       () => probe(nodes, membership.quorum, timing.nodeTimeoutMs, clock, membership.asks),
       this.ended.signal,
     );
-    this.failure = new Promise((resolve) => (this.settleFailure = resolve));
-    this.pipeline = new CommitPipeline({
-      store,
+  }
+
+  private makePipeline(): CommitPipeline {
+    return new CommitPipeline({
+      store: this.options.store,
       deliver: (block) => this.deliver(block),
       syncing: (height, synced) => this.disk.follow(height, synced),
       onFailure: (error) => this.fail('STORE_FAILED', 'the local store could not take a committed block', error),
     });
-    this.follower = new Follower({
+  }
+
+  private makeFollower(): Follower {
+    const { nodes, clock, store, timing, limits, random } = this.options;
+    return new Follower({
       nodes,
-      membership,
+      membership: this.membership,
       ttlMs: timing.ttlMs,
       nodeTimeoutMs: timing.nodeTimeoutMs,
       pollMs: timing.pollMs,
       pollJitterMs: timing.pollJitterMs,
       readLimit: Math.max(4, Math.min(128, Math.floor(FOLLOW_BYTES / limits.maxBlockBytes))),
       clock,
-      random: options.random,
+      random,
       counts: (node, incarnation) => this.membership.counts(nodes[node]!.id, incarnation),
       head: () => store.head(),
       apply: (block, epoch) => this.followed(block, epoch),
@@ -179,61 +225,62 @@ export class Sequencer implements SequencerApi {
       onDamaged: (node, incarnation, why) => this.damage.found(node, incarnation, why),
       onFailure: (error) => this.fail('BUG', 'following cannot go on', error),
     });
-    this.blockBuilder = new BlockBuilder({
+  }
+
+  private makeBlockBuilder(): BlockBuilder {
+    const { clock, store, timing, limits, inbox, producer, eager, maxItemsBytes, emit } = this.options;
+    return new BlockBuilder({
       producer,
       inbox,
       clock,
       blockTimeMs: timing.blockTimeMs,
       nodeTimeoutMs: timing.nodeTimeoutMs,
-      eager: options.eager,
+      eager,
       maxBlockBytes: limits.maxBlockBytes,
-      maxItemsBytes: options.maxItemsBytes,
+      maxItemsBytes,
       timestamp: () => this.chainTime.next(store.head().timestamp, clock.now()),
       caughtUp: () => (producer.needsChain ? this.pipeline.drained() : this.pipeline.room()),
       syncing: () => this.pipeline.syncing(),
-      onProposed: (block, items) =>
-        options.emit({
-          type: 'proposed',
-          height: block.height,
-          hash: block.hash,
-          epoch: this.leadership.driver?.state.epoch ?? 0,
-          items,
-        }),
+      onProposed: ({ height, hash }, items) =>
+        emit({ type: 'proposed', height, hash, epoch: this.leadership.driver?.state.epoch ?? 0, items }),
     });
-    this.retention = new Retention({
+  }
+
+  private makeRetention(): Retention {
+    const { store, limits, emit } = this.options;
+    return new Retention({
       limits,
-      spare: () => membership.nodes.length - membership.quorum,
+      spare: () => this.membership.nodes.length - this.membership.quorum,
       head: () => store.head().height,
       blocksIn: ({ retainBlocks, retainBytes }) =>
         store.head().height - store.retainedFloor({ blocks: retainBlocks, bytes: retainBytes }),
-      changed: (change) => options.emit({ type: 'window', ...change }),
+      changed: (change) => emit({ type: 'window', ...change }),
     });
-    this.presences = new Presences({
-      nodes: () => membership.nodes,
+  }
+
+  private makePresences(): Presences {
+    const { clock, timing } = this.options;
+    return new Presences({
+      nodes: () => this.membership.nodes,
       clock,
       timing,
       presence: () => this.presence(),
       onMemory: (facts, askedAt) => this.heedMemory(facts, askedAt),
       onTime: (heard) => this.hear(heard),
     });
-    this.leadership = new Leadership(options, {
+  }
+
+  private makeLeadership(): Leadership {
+    return new Leadership(this.options, {
       blockBuilder: this.blockBuilder,
       damage: this.damage,
       renewals: this.renewals,
-      membership,
+      membership: this.membership,
       retention: this.retention,
       chain: () => this.chain(),
       stopping: () => this.stopping !== null,
       promoting: () => this.setRole('promoting', 'the lease is free'),
-      leads: (first) => {
-        if (first) {
-          this.chainTime.began();
-          this.setRole('leader', 'claimed a quorum');
-        }
-        this.clusterState.leadsItself();
-        inbox.open();
-        this.tellLeadership();
-      },
+      leads: (first) => this.nowLeads(first),
       take: (block, epoch, commitMs) => this.take(block, epoch, 'leader', commitMs),
       request: (request) => void this.requests.take(request),
       node: (node, state, why) => this.clusterState.stands(node, state, why),
@@ -242,10 +289,17 @@ export class Sequencer implements SequencerApi {
         this.eligibility.ended(reason);
       },
     });
-    producer.onFailure((why) => {
-      options.emit({ type: 'producer', state: 'failed', why });
-      this.leadership.driver?.stepdown('PRODUCER_FAILED', why);
-    });
+  }
+
+  /** `first`: it did not lead before. */
+  private nowLeads(first: boolean): void {
+    if (first) {
+      this.chainTime.began();
+      this.setRole('leader', 'claimed a quorum');
+    }
+    this.clusterState.leadsItself();
+    this.options.inbox.open();
+    this.tellLeadership();
   }
 
   start(): void {

@@ -37,62 +37,70 @@ function heightOf(text: unknown, name: string): number {
 }
 
 export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): void {
-  const { api, limits, metrics } = options;
-  let feeds = 0;
+  const feeds = { open: 0 };
+  blockRoute(app, options);
+  feedRoutes(app, options, feeds);
+  headRoute(app, options);
+  statusRoute(app, options);
+  healthRoutes(app, options);
+  app.get('/metrics', async (_request, reply) => {
+    const { type, text } = await options.metrics.render(options.api.status(), feeds.open);
+    return reply.header('content-type', type).send(text);
+  });
+}
 
+function blockRoute(app: FastifyInstance, { api }: ReadRouteOptions): void {
   app.get<{ Params: { height: string } }>('/v1/blocks/:height', async (request, reply) => {
     const height = heightOf(request.params.height, 'the last part of the path');
     const block = api.block(height);
     if (block) return reply.type('application/json').send(blockLine(block));
     const head = api.status().height;
+    const ahead = height > head;
     throw new HttpError({
       status: 404,
       code: 'NO_BLOCK',
       message: `there is no block ${height} here`,
-      retryable: height > head,
-      why:
-        height > head
-          ? `the highest committed block here is ${head}`
-          : `this store begins at ${floorOf(api, head) + 1}`,
-      next: height > head ? [`GET /v1/blocks?from=${height} waits for it`] : ['ask another sequencer'],
+      retryable: ahead,
+      why: ahead ? `the highest committed block here is ${head}` : `this store begins at ${floorOf(api, head) + 1}`,
+      next: ahead ? [`GET /v1/blocks?from=${height} waits for it`] : ['ask another sequencer'],
       facts: { head, floor: floorOf(api, head) },
     });
   });
+}
 
-  /** Throws what is wrong with the heights that a feed is asked for. */
-  const rangeOf = ({ from: first, to: last }: FeedQuery): { from: number; to?: number } => {
-    const from = heightOf(first, 'from');
-    if (last === undefined) return { from };
-    const to = heightOf(last, 'to');
-    if (to < from) throw malformed('to is below from', 'a feed goes upwards');
-    return { from, to };
-  };
+/** Throws what is wrong with the heights that a feed is asked for. */
+function rangeOf({ from: first, to: last }: FeedQuery): { from: number; to?: number } {
+  const from = heightOf(first, 'from');
+  if (last === undefined) return { from };
+  const to = heightOf(last, 'to');
+  if (to < from) throw malformed('to is below from', 'a feed goes upwards');
+  return { from, to };
+}
+
+/** `feeds`: how many are being served now. */
+function feedRoutes(app: FastifyInstance, options: ReadRouteOptions, feeds: { open: number }): void {
+  const { api, limits, closing, stallMs } = options;
   // A feed's place is for somebody who reads. HEAD reads nothing, so it gets the headers alone.
   app.head<{ Querystring: FeedQuery }>(FEED_ROUTE, async (request, reply) => {
     rangeOf(request.query);
     return reply.type('application/x-ndjson').header('cache-control', 'no-store').send();
   });
   app.get<{ Querystring: FeedQuery }>(FEED_ROUTE, { exposeHeadRoute: false }, async (request, reply) => {
-    const { from, to } = rangeOf(request.query);
-    if (options.closing.aborted) throw unavailable('STOPPING', 'this sequencer is stopping', 'ask another one');
-    if (feeds >= limits.maxFeeds)
+    const range = rangeOf(request.query);
+    if (closing.aborted) throw unavailable('STOPPING', 'this sequencer is stopping', 'ask another one');
+    if (feeds.open >= limits.maxFeeds)
       throw unavailable(
         'TOO_MANY_FEEDS',
         `${limits.maxFeeds} feeds are being served`,
         'each holds memory of its own',
         5000,
       );
-    feeds += 1;
+    feeds.open += 1;
     try {
       reply.hijack();
       reply.raw.setHeader(ID_HEADER, api.status().id);
       reply.raw.socket?.setKeepAlive(true, 30_000);
-      await writeFeed(api, reply.raw, {
-        from,
-        stallMs: options.stallMs,
-        signal: options.closing,
-        ...(to === undefined ? {} : { to }),
-      });
+      await writeFeed(api, reply.raw, { ...range, stallMs, signal: closing });
     } catch (error) {
       // The response is hijacked: Fastify does not answer for us any more.
       const failure = failureFrom(error);
@@ -102,17 +110,17 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
         .writeHead(failure.status, { 'content-type': 'application/json' })
         .end(JSON.stringify(envelope(failure)));
     } finally {
-      feeds -= 1;
+      feeds.open -= 1;
     }
   });
+}
 
+function headRoute(app: FastifyInstance, { api, headMs }: ReadRouteOptions): void {
   app.get('/v1/head', async () => {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<{ confirmed: false; why: string }>((resolve) => {
-      timer = setTimeout(resolve, options.headMs, {
-        confirmed: false,
-        why: `no quorum confirmed it within ${options.headMs} ms`,
-      });
+      const why = `no quorum confirmed it within ${headMs} ms`;
+      timer = setTimeout(resolve, headMs, { confirmed: false, why });
     });
     const head = await Promise.race([api.confirmHead(), late]).finally(() => clearTimeout(timer));
     if (head.confirmed) return { height: head.height, hash: head.hash, epoch: head.epoch };
@@ -122,7 +130,9 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
       failure.next = [`ask the leader ${leader.id}: GET ${leader.url.replace(/\/$/, '')}/v1/head`];
     throw new HttpError(failure);
   });
+}
 
+function statusRoute(app: FastifyInstance, { api, limits }: ReadRouteOptions): void {
   app.get('/v1/status', async () => ({
     ...api.status(),
     limits: {
@@ -133,11 +143,13 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
       maxBodyBytes: limits.maxBodyBytes,
     },
   }));
+}
 
+function healthRoutes(app: FastifyInstance, { api, loopAgeLimitMs }: ReadRouteOptions): void {
   app.get('/livez', async (_request, reply) => {
     const { loopAgeMs } = api.status();
-    const live = loopAgeMs <= options.loopAgeLimitMs;
-    return health(reply, live, { live, loopAgeMs, limitMs: options.loopAgeLimitMs, pid: process.pid });
+    const live = loopAgeMs <= loopAgeLimitMs;
+    return health(reply, live, { live, loopAgeMs, limitMs: loopAgeLimitMs, pid: process.pid });
   });
   app.get('/readyz', async (_request, reply) => {
     const { ready, why, blocked } = api.status();
@@ -149,10 +161,6 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
     // A leader whose lease has run out is not a leader, even before it knows.
     const leads = role === 'leader' && leaseMs > 0;
     return health(reply, leads, leads ? { leader: true, id, epoch, leaseMs } : { leader: false, id, seen: leader });
-  });
-  app.get('/metrics', async (_request, reply) => {
-    const { type, text } = await metrics.render(api.status(), feeds);
-    return reply.header('content-type', type).send(text);
   });
 }
 

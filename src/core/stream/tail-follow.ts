@@ -47,126 +47,188 @@ export async function* followHead(
   context: TailContext,
   from: { next: Height; parent: Hash | null; to: Height },
 ): AsyncGenerator<CommittedBlock, Followed> {
-  let { next, parent } = from;
-  let { configuration = null } = context;
-  let moved = false;
-  let stopped = false;
-  let wake = (): void => undefined;
-  const ended = (): boolean => stopped || (context.signal?.aborted ?? false);
-  const tails: NodeTail[] = context.nodes.map((port) => ({
-    port,
-    copies: new Map(),
-    admitted: false,
-    incarnation: '',
-    generation: -1,
-    shown: null,
-    shownEpoch: 0,
-    afterId: `${from.next}-0`,
-    release: () => undefined,
-  }));
-  const onAbort = (): void => wake();
-  context.signal?.addEventListener('abort', onAbort);
+  const tails = new Tails(context, from);
+  tails.start();
+  try {
+    while (!tails.ended() && tails.next <= from.to) {
+      const block = tails.committed();
+      if (block !== null && tails.continuedBy(block)) {
+        const { height, hash, parent, timestamp, epoch } = block;
+        yield { height, hash, parent, timestamp, epoch, data: block.data as Uint8Array };
+        tails.passed(block);
+        continue;
+      }
+      // An entry above is there, so `next` is committed (I5). But the tails did not bring `next` itself.
+      if (block !== null || tails.showAbove() || tails.moved) return tails.position();
+      await tails.news();
+    }
+    return tails.position();
+  } finally {
+    tails.stop();
+  }
+}
+
+/** The tails of all nodes, and how far the reader is. */
+class Tails {
+  next: Height;
+  /** Other nodes are members now. */
+  moved = false;
+  private parent: Hash | null;
+  private configuration: Configuration | null;
+  private readonly tails: readonly NodeTail[];
+  private stopped = false;
+  private wake: () => void = () => undefined;
+
+  constructor(
+    private readonly context: TailContext,
+    { next, parent }: { next: Height; parent: Hash | null },
+  ) {
+    this.next = next;
+    this.parent = parent;
+    this.configuration = context.configuration ?? null;
+    this.tails = context.nodes.map((port) => ({
+      port,
+      copies: new Map(),
+      admitted: false,
+      incarnation: '',
+      generation: -1,
+      shown: null,
+      shownEpoch: 0,
+      afterId: `${next}-0`,
+      release: () => undefined,
+    }));
+  }
+
+  start(): void {
+    this.context.signal?.addEventListener('abort', this.onAbort);
+    for (const tail of this.tails) void this.run(tail).catch(() => undefined);
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.context.signal?.removeEventListener('abort', this.onAbort);
+    for (const tail of this.tails) tail.release();
+  }
+
+  ended(): boolean {
+    return this.stopped || (this.context.signal?.aborted ?? false);
+  }
+
+  position(): Followed {
+    return { next: this.next, parent: this.parent, configuration: this.configuration };
+  }
+
+  /** The block at `next`, if the copies prove that it is committed. */
+  committed(): Entry | null {
+    const shown = new Map(this.tails.map(({ port, shown: one }) => [port.id, one]));
+    return committedAt(this.tails, this.next, enoughCopies(shown, this.context.configured));
+  }
+
+  continuedBy(block: Entry): boolean {
+    return this.parent === null || block.parent === this.parent;
+  }
+
+  showAbove(): boolean {
+    return this.tails.some((tail) => tail.admitted && [...tail.copies.keys()].some((height) => height > this.next));
+  }
+
+  /** The block was handed out: the reader goes on above it. */
+  passed({ hash }: Entry): void {
+    this.parent = hash;
+    this.next += 1;
+    for (const { copies } of this.tails)
+      for (const height of copies.keys()) if (height < this.next) copies.delete(height);
+  }
+
+  /** Lets every tail read on, and waits until one of them has read something. */
+  async news(): Promise<void> {
+    const woken = new Promise<void>((resolve) => {
+      this.wake = resolve;
+    });
+    for (const tail of this.tails) tail.release();
+    await woken;
+  }
+
+  private readonly onAbort = (): void => this.wake();
+
+  private async run(tail: NodeTail): Promise<void> {
+    while (!this.ended()) {
+      if (!tail.admitted || tail.generation !== tail.port.connectionGeneration) await this.show(tail);
+      if (!tail.admitted) await this.pause();
+      else if (await this.readOn(tail)) await this.offer(tail);
+    }
+  }
+
+  /** Waits until what was read has been judged. */
+  private async offer(tail: NodeTail): Promise<void> {
+    // The term of a new epoch may count by more members than this reader knows of.
+    if (highestEpoch(tail) > tail.shownEpoch) await this.show(tail);
+    if (this.ended() || (!this.moved && tail.copies.size === 0)) return;
+    const judged = new Promise<void>((resolve) => {
+      tail.release = resolve;
+    });
+    this.wake();
+    await judged;
+  }
+
+  private async pause(): Promise<void> {
+    if (!this.ended()) await pause(this.context.clock, AFTER_FAILURE_MS);
+  }
 
   /** Asks the node who it is, and by which configuration it counts. */
-  const show = async (tail: NodeTail): Promise<void> => {
+  private async show(tail: NodeTail): Promise<void> {
+    const { limitMs, clock } = this.context;
     tail.generation = tail.port.connectionGeneration;
     const read = highestEpoch(tail);
-    const { limitMs, clock } = context;
     const reply = await bounded(tail.port.call({ script: 'inspect', brief: true }, limitMs), limitMs, clock);
     const view = reply.outcome === 'accepted' && reply.value.admission === 'admitted' ? reply.value : null;
     tail.admitted = view !== null;
     if (view === null || view.incarnation !== tail.incarnation) {
       tail.copies.clear();
-      tail.afterId = `${next}-0`;
+      tail.afterId = `${this.next}-0`;
     }
     tail.incarnation = view?.incarnation ?? '';
     tail.shown = view && shownBy(view, read);
     tail.shownEpoch = view === null ? 0 : Math.max(view.headEpoch, read);
-    if (tail.shown === null || !isLater(tail.shown.configuration, configuration)) return;
-    moved ||= configuration !== null && !sameServers(tail.shown.configuration, configuration);
-    configuration = tail.shown.configuration;
-  };
+    if (tail.shown !== null) this.learn(tail.shown.configuration);
+  }
 
-  const run = async (tail: NodeTail): Promise<void> => {
-    while (!ended()) {
-      if (!tail.admitted || tail.generation !== tail.port.connectionGeneration) {
-        await show(tail);
-        if (!tail.admitted) {
-          if (!ended()) await pause(context.clock, AFTER_FAILURE_MS);
-          continue;
-        }
-      }
-      const read = await tail.port.tail(tail.afterId, WAIT_MS, BATCH);
-      if (ended()) return;
-      // Another memory than the probe has shown: the node was re-admitted, or its connections reach two servers.
-      if (read.outcome !== 'accepted' || read.incarnation !== tail.incarnation) {
-        tail.admitted = false;
-        if (!ended()) await pause(context.clock, AFTER_FAILURE_MS);
-        continue;
-      }
-      if (read.value.lastId === '') {
-        // The stream is quiet. A new entry may have an id below that of a superseded one, and XREAD does not show that.
-        const again = await bounded(
-          tail.port.read({ from: next, to: next + 1, limit: 2, data: true }, context.limitMs),
-          context.limitMs,
-          context.clock,
-        );
-        if (again.outcome !== 'accepted' || again.incarnation !== tail.incarnation) {
-          tail.admitted = false;
-          continue;
-        }
-        take(tail, again.value.entries, next);
-      } else {
-        tail.afterId = read.value.lastId;
-        take(tail, read.value.entries, next);
-      }
-      // The term of a new epoch may count by more members than this reader knows of.
-      if (highestEpoch(tail) > tail.shownEpoch) await show(tail);
-      if (!moved && tail.copies.size === 0) continue;
-      const probed = new Promise<void>((resolve) => {
-        tail.release = resolve;
-      });
-      wake();
-      await probed;
-    }
-  };
+  private learn(shown: Configuration): void {
+    if (!isLater(shown, this.configuration)) return;
+    this.moved ||= this.configuration !== null && !sameServers(shown, this.configuration);
+    this.configuration = shown;
+  }
 
-  const runs = tails.map((tail) => run(tail).catch(() => undefined));
-  try {
-    while (!ended() && next <= from.to) {
-      const enough = enoughCopies(new Map(tails.map(({ port, shown }) => [port.id, shown])), context.configured);
-      const block = committedAt(tails, next, enough);
-      if (block !== null && (parent === null || block.parent === parent)) {
-        yield {
-          height: block.height,
-          hash: block.hash,
-          parent: block.parent,
-          timestamp: block.timestamp,
-          epoch: block.epoch,
-          data: block.data as Uint8Array,
-        };
-        parent = block.hash;
-        next += 1;
-        for (const tail of tails)
-          for (const height of tail.copies.keys()) if (height < next) tail.copies.delete(height);
-        continue;
-      }
-      // An entry above is there, so `next` is committed (I5). But the tails did not bring `next` itself.
-      if (block !== null || tails.some((t) => t.admitted && [...t.copies.keys()].some((height) => height > next)))
-        return { next, parent, configuration };
-      if (moved) return { next, parent, configuration };
-      const woken = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-      for (const tail of tails) tail.release();
-      await woken;
+  /** Takes the node's next entries. False: it must be asked again who it is. */
+  private async readOn(tail: NodeTail): Promise<boolean> {
+    const read = await tail.port.tail(tail.afterId, WAIT_MS, BATCH);
+    if (this.ended()) return false;
+    // Another memory than the probe has shown: the node was re-admitted, or its connections reach two servers.
+    if (read.outcome !== 'accepted' || read.incarnation !== tail.incarnation) {
+      tail.admitted = false;
+      await this.pause();
+      return false;
     }
-    return { next, parent, configuration };
-  } finally {
-    stopped = true;
-    context.signal?.removeEventListener('abort', onAbort);
-    for (const tail of tails) tail.release();
-    void Promise.all(runs);
+    if (read.value.lastId === '') return this.readQuiet(tail);
+    tail.afterId = read.value.lastId;
+    take(tail, read.value.entries, this.next);
+    return true;
+  }
+
+  /**
+   * The stream is quiet. A new entry may have an id below that of a superseded one, and XREAD does not show that. So
+   * the next two heights are read.
+   */
+  private async readQuiet(tail: NodeTail): Promise<boolean> {
+    const { limitMs, clock } = this.context;
+    const range = { from: this.next, to: this.next + 1, limit: 2, data: true };
+    const again = await bounded(tail.port.read(range, limitMs), limitMs, clock);
+    if (again.outcome !== 'accepted' || again.incarnation !== tail.incarnation) {
+      tail.admitted = false;
+      return false;
+    }
+    take(tail, again.value.entries, this.next);
+    return true;
   }
 }
 
