@@ -215,7 +215,8 @@ export class Tail {
   constructor(
     wire: Wire,
     private readonly prng: Prng,
-    private readonly nodes: () => { nodes: readonly SimNode[]; cluster: string },
+    /** `others`: every server by which operators know a node, also of one that is no member. */
+    private readonly nodes: () => { nodes: readonly SimNode[]; others: readonly SimNode[]; cluster: string },
   ) {
     this.wire = Object.create(wire, { prng: { value: prng } }) as Wire;
   }
@@ -230,22 +231,26 @@ export class Tail {
     const { nodes, cluster } = this.nodes();
     const life = new OneLife(clock);
     const stop = new AbortController();
-    const links = nodes.map((node) => new Link('tail', node));
-    for (const link of links) link.node.links.delete(link); // faults that befall links do not draw for these
+    const open = (node: SimNode): SimPort => {
+      const link = new Link('tail', node);
+      node.links.delete(link); // faults that befall links do not draw for these
+      return new SimPort(this.wire, link, life, { ...this.wire.identity, cluster });
+    };
     clock.after(this.prng.between(500, 4000), () => {
       life.die();
       stop.abort('another session');
       this.turn();
     });
     this.session++;
-    void this.follow(
-      links.map((link) => new SimPort(this.wire, link, life, { ...this.wire.identity, cluster })),
-      this.session,
-      stop.signal,
-    );
+    void this.follow(nodes.map(open), open, this.session, stop.signal);
   }
 
-  private async follow(nodes: readonly SimPort[], session: number, signal: AbortSignal): Promise<void> {
+  private async follow(
+    nodes: readonly SimPort[],
+    open: (node: SimNode) => SimPort,
+    session: number,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { clock, history } = this.wire;
     try {
       for await (const { height, hash } of tailBlocks({
@@ -255,6 +260,11 @@ export class Tail {
         signal,
         from: this.next,
         follow: true,
+        open: async ({ id }) => {
+          const node = this.nodes().others.find((one) => one.id === id);
+          if (node === undefined) throw new Error(`nobody knows ${id}`);
+          return open(node);
+        },
       })) {
         if (signal.aborted) return;
         history.entries.push({ is: 'tail', t: clock.now(), session, height, hash });

@@ -1,9 +1,11 @@
 // What each fault does, and how it ends: by itself after its time, or when everything is healed, whichever comes first.
-import type { NodeCall } from '../../src/core/protocol/types.js';
+import { parseConfiguration, type Configuration } from '../../src/core/protocol/configuration.js';
+import { quorumOf } from '../../src/core/protocol/quorum.js';
+import { sequencerOf, type NodeCall } from '../../src/core/protocol/types.js';
 import { cloneNodeState, emptyNodeState, MemoryServer } from '../support/memory-node.js';
 import { Play } from './acts.js';
 import type { NodeOp } from './history.js';
-import { Operator } from './operator.js';
+import { areLocksStuck, Operator } from './operator.js';
 import type { SimProcess } from './process.js';
 import type { Prng } from './random.js';
 import type { Fault } from './scenario.js';
@@ -25,6 +27,8 @@ export interface Faulty {
   operators: Operator[];
   /** Every configuration names that server from now on. */
   replaced(id: string, successor: SimNode): void;
+  /** A server that may become a node can be reached by everybody. */
+  joined(node: SimNode): void;
   /** What ends the faults under way. */
   ends: (() => void)[];
 }
@@ -34,6 +38,8 @@ export function startFault(world: Faulty, fault: Fault): void {
   const process = 'process' in fault ? named(world, fault.process)[0] : undefined;
   const node = 'node' in fault ? serverOf(world, fault.node) : undefined;
   note(describeFault(fault));
+  // A server that was to become a node is not there yet, or never will be.
+  if ('node' in fault && fault.kind !== 'resize' && fault.node !== '*' && node === undefined) return;
   switch (fault.kind) {
     case 'cut': {
       const links = linksOf(world, fault.process, fault.node);
@@ -180,7 +186,7 @@ export function startFault(world: Faulty, fault: Fault): void {
       new Operator(world, `op${world.operators.length + 1}`, { verb: 'repair' });
       return;
     case 'replace': {
-      if (world.servers.isContested(node!.id)) return;
+      if (world.servers.isContested(node!.id) || !world.servers.isMember(node!.id)) return;
       if (!spared(world, node!) || world.operators.some((one) => !one.done)) return;
       const server = new MemoryServer(
         `${node!.id}.${wire.servers.size}`,
@@ -207,13 +213,16 @@ export function startFault(world: Faulty, fault: Fault): void {
     case 'power': {
       if (world.operators.some((one) => !one.done)) return; // a node may be on its way to another server
       if (world.nodes.some(({ id }) => world.servers.isContested(id))) return;
-      const mayLose = world.nodes.length - wire.history.quorum;
-      let forgot = world.nodes.filter((one) => !one.intact).length;
+      const sets = world.servers.configurations();
+      if (new Set(sets.map(({ members }) => members.map(({ id }) => id).join())).size > 1) return;
+      const members = world.nodes.filter(({ id }) => world.servers.isMember(id));
+      const mayLose = members.length - quorumOf(members.length);
+      let forgot = members.filter((one) => !one.intact).length;
       if (forgot > mayLose) return;
       const order = [...world.nodes].sort(() => world.prng.unit() - 0.5);
       const keeps = new Map(
         order.map((one) => {
-          const loses = fault.lose > 0 && one.intact && forgot < mayLose;
+          const loses = fault.lose > 0 && one.intact && forgot < mayLose && members.includes(one);
           if (loses) forgot++;
           return [one, loses ? world.prng.pick(['none', 1, 2, 3] as const) : ('all' as const)];
         }),
@@ -280,6 +289,46 @@ export function startFault(world: Faulty, fault: Fault): void {
                 late: false,
                 reset: false,
               });
+      };
+      wire.watching.add(watch);
+      return until(world, fault.withinMs, () => wire.watching.delete(watch));
+    }
+    case 'resize': {
+      const { change } = fault;
+      const members = world.servers.members();
+      if (members === null || world.operators.some((one) => one.resizes(fault.node))) return;
+      if (members.includes(fault.node) === (change === 'add') || world.servers.isContested(fault.node)) return;
+      if (change === 'remove' && members.length <= 2) return;
+      const server = change === 'add' ? world.servers.toAdd(fault.node, world.nodes) : node!;
+      if (change === 'add') {
+        server.down = false;
+        world.joined(server);
+      }
+      new Operator(world, `op${world.operators.length + 1}`, { verb: 'resize', change, server });
+      return;
+    }
+    case 'cut-on-note': {
+      const known = new Set([idsOf(world.servers.configurations()[0] ?? null)]);
+      const watch = (_: SimNode, { script, outcome, config, owner }: NodeOp): void => {
+        const ids = idsOf(parseConfiguration(config));
+        if (script !== 'claim' || outcome !== 'accepted' || ids === '' || known.has(ids)) return;
+        wire.watching.delete(watch);
+        const maker = named(world, sequencerOf(owner))[0];
+        if (fault.dies) {
+          maker?.kill();
+          return maker && world.startAgain(maker, fault.forMs);
+        }
+        for (const other of fault.others)
+          startFault(world, {
+            at: clock.now(),
+            kind: 'cut',
+            process: maker?.id ?? '*',
+            node: other,
+            direction: world.prng.pick(['both', 'requests', 'replies'] as const),
+            forMs: fault.forMs,
+            late: world.prng.chance(0.5),
+            reset: false,
+          });
       };
       wire.watching.add(watch);
       return until(world, fault.withinMs, () => wire.watching.delete(watch));
@@ -370,27 +419,26 @@ export function startFault(world: Faulty, fault: Fault): void {
   }
 }
 
+function idsOf(configuration: Configuration | null): string {
+  return configuration?.members.map(({ id }) => id).join(' ') ?? '';
+}
+
 function homeOf(world: Faulty, id: string): SimNode {
   return world.nodes.find((one) => one.id === id)!;
 }
 
 /** One of the servers behind the id. */
-function serverOf(world: Faulty, id: string): SimNode {
+function serverOf(world: Faulty, id: string): SimNode | undefined {
   return world.servers.isContested(id) ? world.prng.pick(world.servers.of(id)) : homeOf(world, id);
 }
 
 /**
  * A lock that was set while its server's clock was ahead lives for hours once that clock is right. An operator who sees
- * LOCK_STUCK releases it (`seq stepdown --revoke`).
+ * LOCK_STUCK runs `seq stepdown --revoke`.
  */
 function freeStuckLocks(world: Faulty): void {
-  const longest = Math.max(...world.processes.map(({ plan }) => plan.ttlMs));
-  for (const { server } of world.wire.servers.values()) {
-    const { lock } = server.state;
-    if (lock === null || server.remainingMs(lock.expiresAtMs) <= 10 * longest) continue;
-    world.note(`an operator releases the lock of ${lock.owner} on ${server.id}, which lives for hours`);
-    server.state.lock = null;
-  }
+  if (areLocksStuck(world) && !world.operators.some((one) => one.revokes))
+    new Operator(world, `op${world.operators.length + 1}`, { verb: 'revoke' });
 }
 
 /**
@@ -405,10 +453,9 @@ function mayBeContested(world: Faulty, home: SimNode): boolean {
 
 /** `there` null: where operators know the node to be. */
 function leadTo(world: Faulty, who: SimProcess, id: string, there: SimNode | null, kept: boolean): void {
-  const at = world.nodes.findIndex((one) => one.id === id);
   if (there === null) who.elsewhere.delete(id);
   else who.elsewhere.set(id, there);
-  who.links[at]!.moveTo(there ?? world.nodes[at]!, kept);
+  who.links.find((link) => link.node.id === id)!.moveTo(there ?? homeOf(world, id), kept);
 }
 
 /**
@@ -437,14 +484,15 @@ function haunt(world: Faulty, old: SimNode, gone: boolean): void {
  * one that is about to be retired is none of them.
  */
 function spared(world: Faulty, node: SimNode): boolean {
-  const intact = world.nodes.filter(
-    (one) =>
-      one.id !== node.id &&
-      world.servers.remembers(one) &&
-      !world.operators.some((operator) => operator.replaces(one.id)),
-  );
-  const enough = intact.length >= world.wire.history.quorum;
-  if (!enough) world.note(`${node.id} is spared: only ${intact.length} others remember`);
+  const { operators, nodes } = world;
+  const { enough, others } = world.servers.survives(nodes, node.id, {
+    lost: nodes.flatMap(({ id }) => (operators.some((operator) => operator.replaces(id)) ? [id] : [])),
+    leaving: nodes.flatMap(({ id }) => (operators.some((operator) => operator.resizes(id, 'remove')) ? [id] : [])),
+    joining: nodes.flatMap((one) =>
+      one.intact && operators.some((operator) => operator.resizes(one.id, 'add')) ? [one.id] : [],
+    ),
+  });
+  if (!enough) world.note(`${node.id} is spared: only ${others} others remember`);
   return enough;
 }
 
@@ -553,6 +601,13 @@ function describeFault(fault: Fault): string {
       );
     case 'cut-on-begin':
       return `whoever begins to admit another server as ${fault.node} is cut from ${fault.others.join(', ')} at once`;
+    case 'resize':
+      return `an operator ${fault.change === 'add' ? 'adds' : 'removes'} ${fault.node}`;
+    case 'cut-on-note':
+      return (
+        'whoever lets a node note other members ' +
+        (fault.dies ? 'dies at once' : `is cut from ${fault.others.join(', ')} at once`)
+      );
     case 'edit-context':
       return (
         `${fault.process} starts with an edited list for ${fault.forMs} ms: ` +

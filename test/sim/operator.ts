@@ -8,6 +8,8 @@ import { carryOut, handToLeader } from '../../src/core/recovery/recover.js';
 import { gather } from '../../src/core/recovery/gather.js';
 import { decideRecovery, type StoreEvidence } from '../../src/core/recovery/plan.js';
 import { applyRepair } from '../../src/core/repair/repair.js';
+import { changeMembers } from '../../src/core/operate/change-members.js';
+import { freeLocks } from '../../src/core/operate/free-locks.js';
 import { replaceNode } from '../../src/core/operate/replace-node.js';
 import { EXIT, SeqError } from '../../src/core/errors.js';
 import type { Clock, NodePort } from '../../src/core/ports.js';
@@ -22,8 +24,11 @@ export type Verb =
   | { verb: 'repair' }
   | { verb: 'recover' }
   | { verb: 'init' }
-  | { verb: 'replace'; node: string; successor: SimNode; gone: boolean };
+  | { verb: 'replace'; node: string; successor: SimNode; gone: boolean }
+  | { verb: 'resize'; change: 'add' | 'remove'; server: SimNode }
+  | { verb: 'revoke' };
 
+export const NO_LOCK_STUCK = 'no lock is stuck';
 const LIMIT_MS = 500;
 const TIMEOUT_MS = 8000;
 /** Runs before it is left for another day, unless something half done has to be finished. */
@@ -51,7 +56,7 @@ export class Operator {
 
   /**
    * What is half done and cannot be left so: a recovery, a bootstrap, a node that was retired, or that any node knows
-   * elsewhere.
+   * elsewhere, a change of members, locks that keep everybody from leading.
    */
   private get mustFinish(): boolean {
     const { operatorTask, world } = this;
@@ -64,6 +69,16 @@ export class Operator {
       world.nodes.find((node) => node.id === operatorTask.node)!.server.state.record?.cluster.startsWith('retired:') ===
         true
     );
+  }
+
+  resizes(node: string, change?: 'add' | 'remove'): boolean {
+    const { done, operatorTask } = this;
+    if (done || operatorTask.verb !== 'resize' || operatorTask.server.id !== node) return false;
+    return change === undefined || operatorTask.change === change;
+  }
+
+  get revokes(): boolean {
+    return !this.done && this.operatorTask.verb === 'revoke';
   }
 
   replaces(node: string): boolean {
@@ -128,8 +143,13 @@ export class Operator {
       wall: () => wire.clock.wall(),
       after: (ms, run) => (life.touch() ? wire.clock.after(ms, () => life.deliver(run)) : () => {}),
     };
+    for (const node of this.world.nodes) this.linkTo(node);
+    // Any address finds the members. A server that is to become one is named beside them.
+    const members = this.world.servers.members();
     const open = (cluster: string): NodePort[] =>
-      this.links.map((link) => new SimPort(wire, link, life, { ...wire.identity, cluster }));
+      this.links
+        .filter(({ node }) => members?.includes(node.id) ?? true)
+        .map((link) => new SimPort(wire, link, life, { ...wire.identity, cluster }));
     switch (this.operatorTask.verb) {
       case 'repair':
         return this.repair(open, clock);
@@ -139,7 +159,19 @@ export class Operator {
         return this.init(open, clock);
       case 'replace':
         return this.replace(open, clock, life);
+      case 'resize':
+        return this.resize(open, clock, life);
+      case 'revoke':
+        return this.revoke(open, clock);
     }
+  }
+
+  private linkTo(node: SimNode): Link {
+    const known = this.links.find((link) => link.node.id === node.id);
+    if (known !== undefined) return known;
+    const link = new Link(this.id, node);
+    this.links.push(link);
+    return link;
   }
 
   private async clusterShown(open: (cluster: string) => NodePort[]): Promise<string> {
@@ -306,9 +338,77 @@ export class Operator {
     return `${operatorTask.node} is ${operatorTask.successor.url}, admitted at height ${admitted?.head ?? 0}`;
   }
 
+  private async resize(open: (cluster: string) => NodePort[], clock: Clock, life: OneLife): Promise<string> {
+    const { world, operatorTask } = this;
+    if (operatorTask.verb !== 'resize') return '';
+    const { change, server } = operatorTask;
+    const cluster = await this.clusterShown(open);
+    const port = new SimPort(world.wire, this.linkTo(server), life, { ...world.wire.identity, cluster });
+    const { plan, made } = await changeMembers({
+      nodes: open(cluster),
+      wanted: change === 'add' ? { kind: 'add', server: port } : { kind: 'remove', id: server.id, server: port },
+      limitMs: LIMIT_MS,
+      timeoutMs: TIMEOUT_MS,
+      clock,
+      random: this.prng,
+      signal: NO_SIGNAL,
+      expectedCluster: cluster,
+      target: '',
+      reason: 'simulated',
+      operator: this.person,
+      dryRun: false,
+      expect: {},
+      confirm: async () => {},
+      changing: () => {},
+      step: () => {},
+    });
+    this.tellEverybody();
+    return `${plan.before.members.join(' ')} → ${plan.after.members.join(' ')} by ${made?.version ?? '?'}`;
+  }
+
+  /** What every sequencer is started with is put right, some time later. */
+  private tellEverybody(): void {
+    const { world, prng } = this;
+    for (const one of world.processes)
+      world.clock.after(prng.between(0, 5000), () => {
+        one.listed = world.servers.members();
+      });
+  }
+
+  private async revoke(open: (cluster: string) => NodePort[], clock: Clock): Promise<string> {
+    const cluster = await this.clusterShown(open);
+    const freed = await freeLocks({
+      nodes: open(cluster),
+      limitMs: LIMIT_MS,
+      clock,
+      target: '',
+      expectedCluster: cluster,
+      reason: 'simulated',
+      operator: this.person,
+      dryRun: false,
+      confirm: async () => {},
+      changing: () => {},
+      step: () => {},
+    });
+    // How long a lease lasts is announced. Where nobody announces anything yet, the operator looks again.
+    if (freed === null && areLocksStuck(this.world))
+      throw refusal('NO_LEADER', 'nobody leads, and nobody says how long a lease lasts');
+    if (freed === null) return NO_LOCK_STUCK;
+    return freed.nodes.map(({ id }) => id).join(', ');
+  }
+
   private get person() {
     return { by: this.id, host: this.id, command: `seq ${this.operatorTask.verb}` };
   }
+}
+
+/** Whether a lock lives for much longer than any lease. */
+export function areLocksStuck({ processes, wire }: Pick<Faulty, 'processes' | 'wire'>): boolean {
+  const longest = Math.max(...processes.map(({ plan }) => plan.ttlMs));
+  return [...wire.servers.values()].some(({ server }) => {
+    const { lock } = server.state;
+    return lock !== null && server.remainingMs(lock.expiresAtMs) > 10 * longest;
+  });
 }
 
 function refusal(code: ErrorCode, why: string): SeqError {

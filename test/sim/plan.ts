@@ -98,6 +98,14 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
       }
     }
   }
+  const resizes = new Prng(seed, 'resizes'); // likewise
+  if (options.members && resizes.chance(0.4)) {
+    const at = Math.round(ttl / 3 + resizes.unit() * (healAt - ttl / 3));
+    for (const { after = 0, ...fault } of drawResizes(resizes, nodes, processes, ttl, options)) {
+      faults.push({ at: at + after, ...fault } as Fault);
+      last = Math.max(last, at + after + 2 * ttl);
+    }
+  }
   faults.sort((a, b) => a.at - b.at);
   return {
     seed,
@@ -169,6 +177,73 @@ function drawMemberFault(
     default:
       return drawTwoServers(prng, nodes, processes, ttl, to());
   }
+}
+
+/**
+ * Members join and leave one after the other, or at once; the leader is cut off at the worst moment, and a node that joins
+ * or stays is struck meanwhile.
+ */
+function drawResizes(
+  prng: Prng,
+  nodes: number,
+  processes: readonly ProcessPlan[],
+  ttl: number,
+  options: PlanOptions,
+): Drawn[] {
+  const old = (): string => `r${prng.int(1, nodes)}`;
+  const joins = (node: string): Drawn => ({ kind: 'resize', change: 'add', node });
+  const leaves = (node: string): Drawn => ({ kind: 'resize', change: 'remove', node });
+  const [r6, r7, gone] = ['r6', 'r7', old()];
+  const steps = prng.pick([
+    [joins(r6)],
+    [joins(r6), joins(r7)],
+    [joins(r6), leaves(gone)],
+    [joins(r6), leaves(gone), joins(r7), leaves(old())],
+    [joins(r6), leaves(r6)],
+    [joins(r6), leaves(gone), joins(gone)],
+    ...(nodes > 3 ? [[leaves(gone)], [leaves(gone), joins(r6)], [leaves(gone), joins(gone)]] : []),
+  ]);
+  const paceMs = prng.pick([0, 0.3, 1, 2]) * ttl;
+  const drawn = steps.map((step, i): Drawn => ({ ...step, after: Math.round(i * paceMs * prng.between(0.5, 1.5)) }));
+  const all = [...Array.from({ length: nodes }, (_, i) => `r${i + 1}`), r6];
+  if (prng.chance(0.5))
+    for (let count = prng.int(1, 2); count > 0; count--)
+      drawn.push({
+        kind: 'cut-on-note',
+        others: all.filter(() => prng.chance(0.6)),
+        dies: prng.chance(0.3),
+        withinMs: 20 * ttl,
+        forMs: Math.round(ttl * prng.between(0.3, 4)),
+      });
+  const struck = prng.pick([r6, r6, gone, old()]);
+  const after = Math.round(ttl * prng.between(0, 1.5));
+  const forMs = Math.round(ttl * prng.between(0.1, 2));
+  const strike = prng.pick(['none', 'silent', 'cut', 'crash', ...(options.memory ? ['wipe', 'restart'] : [])]);
+  if (strike === 'silent') drawn.push({ after, kind: 'silent', node: struck, forMs });
+  if (strike === 'cut')
+    drawn.push({
+      after,
+      kind: 'cut',
+      process: prng.pick(['@leader', '@others', '*']),
+      node: struck,
+      direction: prng.pick(['both', 'requests', 'replies'] as const),
+      forMs,
+      late: prng.chance(0.5),
+      reset: prng.chance(0.5),
+    });
+  if (strike === 'crash')
+    drawn.push({
+      after,
+      kind: 'crash',
+      process: prng.chance(0.6) ? '@leader' : prng.pick(processes).id,
+      afterCalls: prng.int(1, 60),
+      downMs: forMs,
+      store: 'keep',
+    });
+  if (strike === 'wipe') drawn.push({ after, kind: 'wipe', node: struck });
+  if (strike === 'restart')
+    drawn.push({ after, kind: 'restart', node: struck, keep: prng.pick(['all', 'none', 1] as const), downMs: forMs });
+  return drawn;
 }
 
 /**

@@ -11,7 +11,7 @@ import { CLUSTER, IDENTITY } from '../support/virtual-cluster.js';
 import { MemoryStore, type MemoryStoreOptions } from '../support/memory-store.js';
 import { Prng } from './random.js';
 import type { ProcessPlan } from './scenario.js';
-import { SimPort, type Life, type Link, type SimNode, type Wire } from './wire.js';
+import { Link, SimPort, type Life, type SimNode, type Wire } from './wire.js';
 
 export interface ProcessHooks {
   /** Brings blocks that the nodes have trimmed from other processes' stores. */
@@ -103,6 +103,8 @@ export class SimProcess {
   /** Nodes for which its own settings have another server. */
   readonly elsewhere = new Map<string, SimNode>();
   list: EditedList | null = null;
+  /** The nodes that it is told of when it starts; null: all. It finds the others by the configuration. */
+  listed: readonly string[] | null = null;
   private startingAgain = false;
 
   constructor(
@@ -162,6 +164,8 @@ export class SimProcess {
       pollMs: plan.pollMs,
       pollJitterMs: 0.4 * plan.pollMs,
     };
+    const open = (link: Link): SimPort =>
+      new SimPort(wire, link, life, { ...wire.identity, cluster: identity.cluster });
     const inbox = new Inbox({
       store,
       clock,
@@ -173,9 +177,15 @@ export class SimProcess {
     });
     const sequencer = new Sequencer({
       id: plan.id,
-      nodes: [...this.links, ...(this.list?.strangers ?? [])].map(
-        (link) => new SimPort(wire, link, life, { ...wire.identity, cluster: identity.cluster }),
-      ),
+      nodes: [...this.links.filter((link) => this.isTold(link.node.id)), ...(this.list?.strangers ?? [])].map(open),
+      openNode: async ({ id, url }) => {
+        const known = this.links.find((link) => link.node.id === id);
+        const there = wire.servers.get(url);
+        if (known === undefined && there === undefined) throw new Error(`nothing answers at ${url}`);
+        const link = known ?? new Link(this.id, there!);
+        if (known === undefined) this.links.push(link);
+        return open(link);
+      },
       identity,
       store,
       inbox,
@@ -192,7 +202,7 @@ export class SimProcess {
       url: `http://${plan.id}`,
       pid: 1,
       configDigest: 'd',
-      extra: {},
+      extra: { ttlMs: String(plan.ttlMs), blockTimeMs: String(plan.blockTimeMs) },
       peers: [],
       catchUp: (options) => (life.alive ? this.hooks.catchUp(this, options) : NEVER),
       emit: (event) => {
@@ -206,6 +216,10 @@ export class SimProcess {
       if (life.alive) this.hooks.fatalError(this, `${error.code}: ${error.message}`);
     });
     sequencer.start();
+  }
+
+  private isTold(id: string): boolean {
+    return (this.list?.only ?? this.listed)?.includes(id) ?? true;
   }
 
   private startLater(): void {

@@ -5,6 +5,7 @@ import { check } from './checkers/index.js';
 import { minimise } from './minimise.js';
 import { anomalyLines, asTest, narrate } from './narrate.js';
 import { PLAYS } from './acts.js';
+import { NO_LOCK_STUCK } from './operator.js';
 import { drawScenario, FAULT_NAMES, kindsNamed, playScenario } from './plan.js';
 import { run } from './world.js';
 import type { Mutant } from '../support/memory-node.js';
@@ -56,6 +57,9 @@ let slowest = 0;
 const kinds = new Map<string, number>();
 /** How often what happened: whether the faults reach the branches that matter. */
 const covered = new Map<string, number>();
+/** What only an operator's word could help. */
+let locksFreed = 0;
+let resizes = 0;
 let stop = false;
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.on(signal, () => {
@@ -100,6 +104,11 @@ for (let seed = first; ran < seeds && !stop; seed++) {
       covered.set(what, (covered.get(what) ?? 0) + 1);
     }
   }
+  for (const entry of result.history.entries) {
+    if (entry.is !== 'errand' || entry.code !== 'DONE') continue;
+    if (entry.verb === 'resize') resizes++;
+    if (entry.verb === 'revoke' && entry.text !== NO_LOCK_STUCK) locksFreed++;
+  }
   const found = check(result.history);
   anomalies += found.length;
   if (narrated) for (const line of narrate(result.history, { all: narrated === 'all' })) say(line);
@@ -124,6 +133,9 @@ const wall = (performance.now() - startedAt) / 1000;
 const cpu = process.cpuUsage();
 const busy = (cpu.user + cpu.system) / 1e6;
 for (const [what, count] of [...covered].sort()) say(`  ${what}: ${count}`);
+if (resizes > 0) say(`  ${resizes} changes of members`);
+if (locksFreed > 0)
+  say(`  ${locksFreed} times an operator freed a lock that a wrong clock had left (seq stepdown --revoke)`);
 for (const [kind, count] of kinds) say(`  ${kind}: ${count} seeds`);
 say(
   `${ran} seeds, ${Math.round(simulatedMs / 1000)} simulated seconds, ${anomalies} anomalies in ` +

@@ -90,6 +90,16 @@ export type FaultKind =
    * an old copy of itself for a moment.
    */
   | { kind: 'rewind'; node: string; ageMs: number }
+  /**
+   * An operator runs `seq cluster resize`: a server becomes a member, empty, also one that was a member before; or a
+   * member leaves.
+   */
+  | { kind: 'resize'; change: 'add' | 'remove'; node: string }
+  /**
+   * As soon as a node has noted another set of members, the term that made it loses sight of these nodes, or its process
+   * dies.
+   */
+  | { kind: 'cut-on-note'; others: string[]; dies: boolean; withinMs: number; forMs: number }
   /** See acts.ts. */
   | { kind: 'acts'; acts: Act[]; longestMs: number };
 

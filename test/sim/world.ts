@@ -125,12 +125,13 @@ export async function run(scenario: Scenario): Promise<RunResult> {
             who.kill();
             startAgain(who, 1000);
           },
-          clusterNow: () => clusterOf(nodes.filter(served)),
+          clusterNow: () => clusterOf(membersOf(nodes, servers).filter(served)),
           addresses: (who) => {
-            who.links.forEach((link, i) => {
-              const there = who.elsewhere.get(nodes[i]!.id) ?? nodes[i]!;
+            for (const link of who.links) {
+              const { id } = link.node;
+              const there = who.elsewhere.get(id) ?? nodes.find((one) => one.id === id) ?? link.node;
               if (link.node !== there) link.moveTo(there);
-            });
+            }
           },
           mayStart: (who, list) => mayStart(who, list, note),
           died: (who) => {
@@ -155,7 +156,10 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     );
     const tail =
       seed % TAILED === 0
-        ? new Tail(wire, new Prng(seed, 'tail'), () => ({ nodes, cluster: clusterOf(nodes.filter(served)) }))
+        ? new Tail(wire, new Prng(seed, 'tail'), () => {
+            const members = membersOf(nodes, servers);
+            return { nodes: members, others: nodes, cluster: clusterOf(members.filter(served)) };
+          })
         : null;
     const prng = new Prng(seed, 'start');
     for (const one of processes) clock.after(prng.between(0, 300), () => one.start());
@@ -175,6 +179,11 @@ export async function run(scenario: Scenario): Promise<RunResult> {
       operators: [],
       replaced: (id, successor) => {
         nodes[nodes.findIndex((node) => node.id === id)] = successor;
+      },
+      joined: (node) => {
+        if (!nodes.includes(node)) nodes.push(node);
+        for (const one of processes)
+          if (!one.links.some((link) => link.node.id === node.id)) one.links.push(new Link(one.id, node));
       },
     };
     if (scenario.bootstrap)
@@ -196,12 +205,12 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     nodes.forEach((home, i) => {
       const there = servers.settled(home);
       nodes[i] = there;
-      for (const one of [...processes, ...faulty.operators]) {
-        const link = one.links[i]!;
-        if (servers.isContested(home.id) && link.node !== there) link.moveTo(there);
-      }
+      for (const { links } of [...processes, ...faulty.operators])
+        for (const link of links)
+          if (link.node.id === home.id && servers.isContested(home.id) && link.node !== there) link.moveTo(there);
     });
     for (const one of processes) {
+      one.listed = servers.members();
       one.wake();
       if (!one.up && !down.has(one)) startAgain(one, 0);
     }
@@ -218,14 +227,14 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     // Judged a while after healing, so that what was healed has had its effects.
     await clock.runUntil(clock.now() + 1500);
     for (;;) {
-      history.missing = missing(nodes, processes, clients, scenario.retainBlocks, faulty.operators);
+      history.missing = missing(membersOf(nodes, servers), processes, clients, scenario.retainBlocks, faulty.operators);
       if (history.missing === '' || clock.now() >= end) break;
       await clock.runUntil(clock.now() + CHECK_MS);
     }
     if (history.missing === '') history.convergedAt = clock.now();
     for (const reader of readers) reader.stopped = true;
     if (tail) tail.stopped = true;
-    finalState(history, nodes, processes);
+    finalState(history, membersOf(nodes, servers), processes);
     wire.over = true;
     for (const one of processes) one.kill();
     await new Promise((resolve) => setImmediate(resolve)); // rejections that nobody took are told now
@@ -239,6 +248,12 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     timers: clock.ran,
     orphans: nodes.reduce((sum, node) => sum + node.server.state.orphans.length, 0),
   };
+}
+
+/** The nodes that the newest configuration names. */
+function membersOf(nodes: readonly SimNode[], servers: Servers): SimNode[] {
+  const members = servers.members();
+  return nodes.filter(({ id }) => members?.includes(id) ?? true);
 }
 
 /** Leader there, nodes and stores level with it, nothing open: '' then, else what is missing. */
@@ -344,6 +359,7 @@ function boundOf(scenario: Scenario): number {
     if (fault.kind === 'raise') raised++;
     if (fault.kind === 'repair' || fault.kind === 'replace') operatorTasks += 10_000;
     if (fault.kind === 'power') operatorTasks += 25_000;
+    if (fault.kind === 'resize') operatorTasks += 15_000;
   }
   return 4 * ttl + back + hold + 1000 * 2 ** Math.min(raised, 6) + 30_000 + operatorTasks;
 }
