@@ -1,6 +1,7 @@
 // The number of nodes changes while sequencers run (docs/PROTOCOL.md section 8, I13): one member a step, filled and
 // admitted before it counts, noted by a quorum of the old set and by one of the new set.
 import { describe, expect, it } from 'vitest';
+import { changeMembers, type ChangeDone } from '../../src/core/operate/change-members.js';
 import { inspectCluster } from '../../src/core/view/inspect.js';
 import { openMatrix } from '../../src/core/stream/matrix.js';
 import { emptyNodeState, memoryIdentity, MemoryNode, MemoryServer } from '../support/memory-node.js';
@@ -221,6 +222,76 @@ describe('resize', () => {
     expect(cluster.servers[3]!.state.record!.head, 'r4 is written by nobody').toBeLessThan(
       other.store.head().height - 5,
     );
+    cut(leader, false);
+    await cluster.grown(5);
+    cluster.oneChain();
+  });
+
+  it('only r4 knows a change that was given up → the command asks the next leader, and is done when that one counts r4', async () => {
+    const cluster = await running();
+    const { leader, other } = sides(cluster);
+    const server = cluster.empty('r4');
+    const before = cluster.servers.map(({ state }) => state.record!.config);
+    cluster.ask('resize', 'r4', { url: 'memory://r4' });
+    for (let at = 0; at < 4000 && !server.state.record?.config.includes(' r4='); at++)
+      await cluster.clock.advance(0.25);
+    cut(leader, true);
+    // As if the claims to all others had been lost.
+    cluster.servers.forEach(({ state }, at) => Object.assign(state.record!, { config: before[at]! }));
+    expect(cluster.members, 'r4 alone knows it').toBe('r1 r2 r3 r4');
+    await cluster.until(() => other.sequencer.status().role === 'leader', 4000, 'a leader on r1 r2 r3');
+    const led = other.store.head().height;
+    await cluster.until(() => other.store.head().height > led + 2, 3000, 'its blocks');
+    const port = (of: MemoryServer): MemoryNode => new MemoryNode(of, IDENTITY, cluster.clock);
+    let done: ChangeDone | null = null;
+    const command = changeMembers({
+      nodes: cluster.servers.map(port),
+      wanted: { kind: 'add', server: port(server) },
+      limitMs: 100,
+      timeoutMs: 20_000,
+      clock: cluster.clock,
+      random: { unit: () => 0.5, hex: (bytes) => '5'.repeat(2 * bytes) },
+      signal: new AbortController().signal,
+      expectedCluster: IDENTITY.cluster,
+      target: '',
+      reason: '',
+      operator: { by: 'ops', host: 'h', command: 'seq cluster resize' },
+      dryRun: false,
+      expect: {},
+      confirm: async () => {},
+      changing: () => {},
+      step: () => {},
+    }).then((answer) => (done = answer));
+    await cluster.until(() => done !== null, 20_000, 'the command to end');
+    const knows = cluster.all.filter(({ state }) => state.record!.config.includes(' r4='));
+    expect(knows.length, 'a quorum of four').toBeGreaterThanOrEqual(3);
+    await command;
+    const { height } = cluster.leader()!.sequencer.status();
+    await cluster.until(() => server.state.record!.head > height, 4000, 'r4 takes the blocks');
+    cut(leader, false);
+    await cluster.grown(5);
+    cluster.oneChain();
+  });
+
+  it('a member is opened after the term began → the term takes it, and proves its head on the others meanwhile', async () => {
+    const cluster = await running();
+    const { leader, other } = sides(cluster);
+    const server = cluster.empty('r4');
+    let open = (): void => {};
+    const opened = new Promise<void>((resolve) => (open = resolve));
+    cluster.mayOpen = (id) => (id === other.id ? opened : Promise.resolve());
+    await cluster.add('r4', 'r1 r2 r3 r4');
+    cut(leader, true);
+    await cluster.until(() => other.sequencer.status().role === 'leader', 4000, 'the other one to lead on three');
+    const { epoch } = other.sequencer.status();
+    open();
+    const head = other.sequencer.confirmHead();
+    await cluster.until(() => server.state.record!.claimant === server.state.lock?.owner, 3000, 'r4 is claimed');
+    expect(await head).toMatchObject({ confirmed: true, epoch });
+    await cluster.until(() => server.state.record!.head > 0 && server.state.epoch === epoch, 3000, 'r4 is written to');
+    const [height] = [other.store.head().height];
+    await cluster.until(() => server.state.record!.head > height + 3, 3000, 'r4 takes the blocks');
+    expect(other.sequencer.status(), 'the same term').toMatchObject({ role: 'leader', epoch });
     cut(leader, false);
     await cluster.grown(5);
     cluster.oneChain();

@@ -126,6 +126,8 @@ function seededRandom(seed: number): Random {
 }
 
 export class VirtualCluster {
+  /** What this sequencer waits for before it opens a member that it was not told of. */
+  mayOpen: (id: string) => Promise<void> = () => Promise.resolve();
   readonly clock = new ManualClock();
   readonly servers: MemoryServer[];
   readonly sequencers: VirtualSequencer[] = [];
@@ -202,7 +204,7 @@ export class VirtualCluster {
         const there = this.elsewhere.get(url);
         if (!there) return Promise.reject(new Error(`no server at ${url}`));
         const port = new SwitchablePort(new MemoryNode(there, IDENTITY, this.clock, node), this.clock, () => undefined);
-        return Promise.resolve(port);
+        return this.mayOpen(id).then(() => port);
       },
       identity: IDENTITY,
       store,

@@ -9,7 +9,16 @@ import { bounded } from '../nodes/ask-all.js';
 import { changeNodes, requireExpected } from '../nodes/change-all.js';
 import { pause } from '../nodes/pause.js';
 import type { Clock, NodePort, Random } from '../ports.js';
-import { memberOf, newest, versionText, type Configuration, type MembersChange } from '../protocol/configuration.js';
+import {
+  memberOf,
+  memoryNamed,
+  newest,
+  parseConfiguration,
+  quorumFor,
+  versionText,
+  type Configuration,
+  type MembersChange,
+} from '../protocol/configuration.js';
 import { describeReply } from '../protocol/describe.js';
 import { quorumOf } from '../protocol/quorum.js';
 import { isDone } from '../protocol/reconfigure.js';
@@ -250,9 +259,9 @@ async function untilMade(
   let askedEpoch = -1;
   let told = '';
   for (;;) {
-    const { view, configuration } = await probeAll(options, membersOf(options, change));
+    const { view, configuration, replies } = await probeAll(options, membersOf(options, change));
     const { leader } = view;
-    const noted = configuration !== null && isDone(configuration, change);
+    const noted = configuration !== null && isNoted(configuration, change, replies);
     if (noted && leader !== null && leader.epoch > configuration.version.epoch) return { view, configuration };
     const filled = await progressOf(options);
     told = noted ? 'noted; waiting for a leader that counts by it' : filled.text;
@@ -277,6 +286,24 @@ async function untilMade(
     next: [`seq history ${target}`.trim(), `seq status ${target}`.trim()],
     retryable: true,
   });
+}
+
+/**
+ * Whether a quorum of the next members know the change. One node may know a change that was given up: a leader of a
+ * later epoch counts without it then.
+ */
+function isNoted(
+  configuration: Configuration,
+  change: MembersChange,
+  replies: readonly { node: NodePort; reply: NodeReply<NodeView> }[],
+): boolean {
+  if (!isDone(configuration, change)) return false;
+  const noters = replies.filter(({ node: { id }, reply }) => {
+    if (reply.outcome !== 'accepted' || reply.value.admission !== 'admitted') return false;
+    const known = parseConfiguration(reply.value.config);
+    return known !== null && isDone(known, change) && memoryNamed(configuration, id) === reply.value.incarnation;
+  });
+  return noters.length >= quorumFor(configuration);
 }
 
 async function ask(

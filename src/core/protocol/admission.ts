@@ -22,7 +22,7 @@ import {
   type NodeIndex,
 } from './node-progress.js';
 import { configurationText, type Configuration } from './configuration.js';
-import { setStanding } from './ending.js';
+import { endIfStale, setStanding } from './ending.js';
 import { adoptConfiguration, isCandidate, isChanging, isMember, nextConfiguration } from './members.js';
 import { abreast, gateMissed, newPace, pauseAfter, weightOf } from './fill-pace.js';
 import { bitsOf } from './quorum.js';
@@ -194,6 +194,8 @@ export function onBegun(context: StepContext, node: NodeIndex, reply: NodeReply<
     markWantsRenewal(progress); // the node remembers an epoch above this term's
   }
   giveUp(context, node, reply);
+  // A server that is no member is asked by nobody else: what it knows is learnt here, or it could never be added.
+  if (reply.outcome === 'refused') endIfStale(context, node, reply, true);
 }
 
 /** Does step 2 or step 4, whichever is due. Called when the node has no call under way. */

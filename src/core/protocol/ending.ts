@@ -17,9 +17,10 @@ export function end(context: StepContext, code: TermEndCode, reason: string): vo
 
 /**
  * Another term changed which memories count. This term may still count a memory that no longer counts (I13), so it
- * ends. A refusal that names no later configuration answers an old call, and is ignored.
+ * ends. A refusal that names no later configuration answers an old call, and is ignored. `learn`: the node was probed
+ * just before, so that what it knows is not a stray configuration. The next term of this process may count by it.
  */
-export function endIfStale(context: StepContext, node: NodeIndex, reply: Refused): void {
+export function endIfStale(context: StepContext, node: NodeIndex, reply: Refused, learn = false): void {
   const { configuration } = context.state;
   if (reply.reason !== 'CONFIG_STALE') return;
   const theirs = parseConfiguration(reply.detail.actual ?? '');
@@ -31,6 +32,7 @@ export function endIfStale(context: StepContext, node: NodeIndex, reply: Refused
     `${nodeName(context.state.settings, node)} knows configuration ${versionText(theirs.version)}, ` +
       `this term counts by ${configuration === null ? 'none' : versionText(configuration.version)}`,
   );
+  if (learn) context.state.ended!.learnt = theirs;
 }
 
 /** Changes a node's standing and reports the change once. */

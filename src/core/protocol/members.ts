@@ -11,7 +11,14 @@ import {
   type Version,
 } from './configuration.js';
 import { setStanding } from './ending.js';
-import { configurationChanged, counts, memoryNamed, type NodeIndex, type NodeProgress } from './node-progress.js';
+import {
+  configurationChanged,
+  counts,
+  memoryNamed,
+  newProgress,
+  type NodeIndex,
+  type NodeProgress,
+} from './node-progress.js';
 import type { StepContext, TermState } from './term-state.js';
 
 /** The part of a claim that says who the nodes are. */
@@ -34,6 +41,18 @@ export function membersOf({ configuration, settings }: TermState): number {
 
 export function isMember({ configuration, settings }: TermState, node: NodeIndex): boolean {
   return configuration === null || memberOf(configuration, settings.ids![node]!) !== undefined;
+}
+
+/**
+ * A member that this process was not told of is opened when it learns of it: the term may have begun by then. So may a
+ * server have been opened that is no member yet.
+ */
+export function nodeOpened(state: TermState, id: string): void {
+  const { configuration, settings, inflight } = state;
+  const member = memberOf(configuration, id);
+  state.nodes.push(newProgress(configuration && (member?.memory ?? ''), configuration !== null && !member));
+  if (settings.ids) state.settings = { ...settings, ids: [...settings.ids, id] };
+  if (inflight) inflight.ackedAt[state.nodes.length - 1] = -1;
 }
 
 /** The node is intact, but its memory does not count. */

@@ -13,14 +13,8 @@ import {
   type MembersChange,
 } from './configuration.js';
 import { end, setStanding } from './ending.js';
-import { claimedUnder, countsUnder, isCandidate, isChanging, nextVersionOf } from './members.js';
-import {
-  candidateAdded,
-  candidateDropped,
-  configurationChanged,
-  newProgress,
-  type NodeIndex,
-} from './node-progress.js';
+import { claimedUnder, countsUnder, isCandidate, isChanging, nextVersionOf, nodeOpened } from './members.js';
+import { candidateAdded, candidateDropped, configurationChanged, type NodeIndex } from './node-progress.js';
 import type { StepContext, TermState } from './term-state.js';
 import type { Epoch } from './types.js';
 
@@ -32,11 +26,7 @@ export function beginChange(context: StepContext, change: MembersChange, node: N
   if (former) candidateDropped(former, now);
   state.change = { change, candidate: change.kind === 'add' ? node : -1, next: null, by: Infinity };
   if (change.kind !== 'add') return;
-  if (node === state.nodes.length) {
-    state.nodes.push(newProgress('', true));
-    state.settings = { ...state.settings, ids: [...state.settings.ids!, change.id] };
-    if (state.inflight) state.inflight.ackedAt[node] = -1;
-  }
+  if (node === state.nodes.length) nodeOpened(state, change.id);
   candidateAdded(state.nodes[node]!, now);
   setStanding(context, node, 'unclaimed', 'it is to become a member');
 }

@@ -1,6 +1,7 @@
 // The stable codes of a term: how it ended, and what it warned of. Logs, `seq history` and metrics show them, and
 // `seq explain` describes them: without an entry in src/cli/codes the catalogue does not compile.
 // docs/PROTOCOL.md section 5.
+import type { Configuration } from './configuration.js';
 import type { RefusalReason } from './types.js';
 
 /** How a term ends by itself. */
@@ -50,6 +51,8 @@ export type TermEndCode = OwnEnd | StepdownCode;
 export interface TermEnd {
   code: TermEndCode;
   reason: string;
+  /** A later configuration that this term met on a server that is no member. */
+  learnt?: Configuration;
 }
 
 /** What a term warns of. A refusal that must not happen is a warning under its own word. */

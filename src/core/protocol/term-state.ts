@@ -191,6 +191,8 @@ export type TermEvent =
    * added, −1 for none.
    */
   | { type: 'change'; now: number; change: MembersChange; node: NodeIndex }
+  /** This process has opened one node more. It is the last one. */
+  | { type: 'opened'; now: number; id: string }
   | { type: 'tick'; now: number };
 
 export type Effect =

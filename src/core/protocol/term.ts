@@ -18,7 +18,7 @@ import {
 } from './leading.js';
 import { onClaimed, onPromoted, startPromotion, stragglersWaitedFor } from './promotion.js';
 import { end, setStanding } from './ending.js';
-import { adoptConfiguration, nextConfiguration } from './members.js';
+import { adoptConfiguration, nextConfiguration, nodeOpened } from './members.js';
 import { beginChange, endOnceNoted } from './reconfigure.js';
 import type { StepdownCode } from './term-codes.js';
 import type { Effect, LocalChain, StepContext, TermEvent, TermState } from './term-state.js';
@@ -63,6 +63,9 @@ export function step(state: TermState, event: TermEvent, chain: LocalChain): Eff
       break;
     case 'replaced':
       replaceNode(context, event.node, event.url);
+      break;
+    case 'opened':
+      nodeOpened(state, event.id);
       break;
     case 'change':
       beginChange(context, event.change, event.node);

@@ -95,9 +95,9 @@ export class LeaderRequests {
         `${node < 0 ? `there is no node ${request.to}` : 'the request does not say which memory is meant'}`
       );
     if (!this.options.readmit) return 'refused: this leader was started with --no-readmit';
-    const track = driver.state.nodes[node]!;
-    if (track.incarnation !== plan.incarnation)
-      return `refused: ${request.to} bears the memory ${track.incarnation || 'of nobody'}, not ${plan.incarnation}`;
+    const track = driver.state.nodes[node];
+    if (track?.incarnation !== plan.incarnation)
+      return `refused: ${request.to} bears the memory ${track?.incarnation || 'of nobody'}, not ${plan.incarnation}`;
     driver.damaged(node, plan.incarnation, plan.why);
     return 'taken';
   }
@@ -144,7 +144,9 @@ export class LeaderRequests {
     const { state } = driver;
     const member = state.configuration && memberOf(state.configuration, request.to);
     if (!member) return `refused: ${request.to} is no member of the cluster`;
-    const answers = counts(state.nodes[node]!) && state.nodes[node]!.failures === 0;
+    const progress = state.nodes[node];
+    if (progress === undefined) return `refused: this term does not know ${request.to} yet`;
+    const answers = counts(progress) && progress.failures === 0;
     if ((member.since !== undefined && member.url === url) || (answers && nodes[node]!.url === url)) return 'taken';
     if (answers) return `refused: ${request.to} at ${nodes[node]!.url} counts still`;
     if (state.change !== null) return 'refused: the members are being changed';

@@ -324,6 +324,7 @@ export class Sequencer implements SequencerApi {
     this.options.emit({ type: 'node', node: id, state: 'member', why: `a member of the cluster, at ${node.url}` });
     if (this.stopping) return;
     this.heedRequests(node);
+    this.leadership.driver?.opened();
     this.follower.restart();
   }
 
@@ -635,7 +636,7 @@ export class Sequencer implements SequencerApi {
     const { driver } = this.leadership;
     if (this.role !== 'leader' || !driver || driver.state.phase !== 'leading') return;
     const claimed = new Set(
-      this.options.nodes.filter((_, i) => driver.state.nodes[i]!.standing === 'claimed').map((node) => node.id),
+      this.options.nodes.filter((_, i) => driver.state.nodes[i]?.standing === 'claimed').map((node) => node.id),
     );
     this.retention.learn(
       facts.filter((fact) => claimed.has(fact.node) || this.retention.refusedBy(fact.node)),

@@ -150,6 +150,7 @@ export class Leadership {
     if (parts.stopping()) driver.stepdown('STOPPED', 'this sequencer is stopping');
     const end = await running;
     parts.damage.learn(driver.state.nodes);
+    if (end.learnt) parts.membership.take(newest(parts.membership.configuration, end.learnt));
     return end;
   }
 

@@ -90,6 +90,7 @@ export class TermDriver {
   }
 
   feed(event: TermEvent): void {
+    this.takeOpened();
     this.queue.push(event);
     if (this.draining) return;
     this.draining = true;
@@ -102,6 +103,18 @@ export class TermDriver {
     }
     this.wakeAwaited();
     this.armWake();
+  }
+
+  /** A member was opened: the term asks it from now on. */
+  opened(): void {
+    this.feed({ type: 'tick', now: this.clock.now() });
+  }
+
+  /** Nodes are opened at any time. The term has one more then, the last one. */
+  private takeOpened(): void {
+    const { state } = this;
+    const known = this.queue.filter(({ type }) => type === 'opened').length + state.nodes.length;
+    for (const { id } of this.nodes.slice(known)) this.queue.push({ type: 'opened', now: this.clock.now(), id });
   }
 
   propose(block: Block): void {
@@ -162,8 +175,9 @@ export class TermDriver {
         if (accepted >= quorum || --waiting === 0) resolve();
       };
       this.nodes.forEach((node, i) => {
-        if (!counts(this.state.nodes[i]!)) return settled(null);
-        const { incarnation } = this.state.nodes[i]!;
+        const progress = this.state.nodes[i];
+        if (!progress || !counts(progress)) return settled(null);
+        const { incarnation } = progress;
         void node
           .call({ script: 'claim', owner, epoch, ...configurationOf(this.state) }, nodeTimeoutMs)
           .then((reply) =>
