@@ -1,11 +1,11 @@
 -- claim: raise this node to the term's epoch and read its head, in one step. acquire_ttl_ms also takes a free lock. The
 -- node notes the configuration that the term counts by (config). It refuses a term whose configuration is earlier than
--- the one that the node knows. It also refuses a term whose configuration counts another memory of this node. A
--- configuration without this node is noted: it ends what the node was good for.
+-- the one that the node knows, or another one of the same version. It also refuses a term whose configuration counts
+-- another memory of this node. A configuration without this node is noted: it ends what the node was good for.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream
 -- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 acquire_ttl_ms · 6 config
 -- accepted: incarnation · head · head_epoch · head_hash · floor · floor_hash
--- refused: FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · CONFIG_STALE (actual: the configuration it knows) · NOT_MEMBER (actual: its incarnation) · WRONG_CLUSTER (why: cluster, node; actual) · NOT_ADMITTED (why: wiped, restarted, damaged, bootstrap, admitting) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
+-- refused: FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · CONFIG_STALE (actual: the configuration it knows; why: other, when both have one version) · NOT_MEMBER (actual: its incarnation) · WRONG_CLUSTER (why: cluster, node; actual) · NOT_ADMITTED (why: wiped, restarted, damaged, bootstrap, admitting) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
 -- Keeps I1, I3, I13: after a claim no older term can change the head that is returned. A claim may be repeated.
 -- docs/PROTOCOL.md sections 4, 5.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -139,10 +139,17 @@ local function earlier(one, other)
 end
 -- end common
 
+-- Two configurations of one version that differ by more than addresses: one of them was written by hand, or operators
+-- have said of two lists that each is complete.
+local function contradicts(one, other)
+  return not earlier(other, one) and string.gsub(one, '@%S+', '') ~= string.gsub(other, '@%S+', '')
+end
+
 local here = redis.pcall('HGET', admission_key, 'config')
 if type(here) == 'table' then return here end
 here = here or ''
 if earlier(config, here) then return { 'refused', 'CONFIG_STALE', 'actual', here } end
+if contradicts(config, here) then return { 'refused', 'CONFIG_STALE', 'why', 'other', 'actual', here } end
 if config ~= '' then
   local _, last = find(config, ' ' .. node_id .. '=', find(config, '|', 1, true) or #config, true)
   if last and string.match(config, '^[^@ ]+', last + 1) ~= incarnation then

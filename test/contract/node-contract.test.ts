@@ -196,6 +196,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
       const renewed = (text: string, by: NodeCall): NodeCall => ({ ...by, config: text }) as NodeCall;
       const [first, later] = [config('1.0', 'n0'), config('1.10', 'n0')];
       const stale = (actual: string): string => `CONFIG_STALE ${JSON.stringify({ actual })}`;
+      const rival = (actual: string): string => `CONFIG_STALE ${JSON.stringify({ why: 'other', actual })}`;
       const other = (actual: string): string => `NOT_MEMBER ${JSON.stringify({ actual })}`;
       await play([
         [promote(A, 0), 'accepted {"epoch":1}'],
@@ -206,6 +207,10 @@ describe.each(KINDS)('contract on %s', (kind) => {
         [counting(first), stale(later)],
         [counting(config('1.9', 'n0')), stale(later)],
         [counting(config('2.0', 'm1')), other('n0')],
+        [counting(later.replace('r9=z', 'r8=z')), rival(later)],
+        [counting(later.replace('dedup-ms=1', 'dedup-ms=2')), rival(later)],
+        [counting(later.replace('//y:1', '//elsewhere:1')), facts(null, 0)],
+        [counting(later), facts(null, 0)],
         [{ ...claim(B, 1), config: later } as NodeCall, fencedLock(A)],
         [write(A, 1, one), wrote(1)],
       ]);

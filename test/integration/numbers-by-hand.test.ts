@@ -93,6 +93,30 @@ test.each([`${END}.0`, `${CEILING}.999999`, '1.9999999'])(
   180_000,
 );
 
+test('another configuration of the same version → nobody follows it; the command that is named ends it', async () => {
+  const { a, nodes } = await led();
+  const [r1, r3] = [client(nodes.r1), client(nodes.r3)];
+  const text = (await r3.hget(RECORD, 'config')) ?? '';
+  // Whoever counted by it would count two of these two, and one of them may be a stranger.
+  const rival = text.replace(/ r2=\S+/, '');
+  await r3.hset(RECORD, 'config', rival);
+  await until('a key to be sequenced all the same', () => a.submit('second'));
+  const way = `redis-cli -u ${nodes.r3.url} hdel seq:node:admission config`;
+  for (const words of [['status'], ['doctor']]) {
+    const ran = await runSeq(newHome(), [...words, ...flagsOf(nodes), '--node-timeout', '2s', '--json']);
+    expect(ran.stdout, words.join(' ')).toContain(way);
+    expect(ran.stdout, words.join(' ')).toContain('has other content than the one of the same version');
+  }
+  a.child.kill('SIGKILL');
+  const b = await start('b', nodes);
+  await until('b to lead', b.leads);
+  await until('a key to be sequenced by b', () => b.submit('third'));
+  expect([await r1.hget(RECORD, 'config'), await r3.hget(RECORD, 'config')]).toEqual([text, rival]);
+  const [command = '', ...args] = way.split(' ');
+  expect(spawnSync(command, args, { encoding: 'utf8' })).toMatchObject({ status: 0 });
+  await until('r3 to be in step', () => inStep(nodes));
+}, 180_000);
+
 test.each([END, CEILING])(
   'the timestamp of a pending block: %s → the next leader goes on',
   async (timestamp) => {

@@ -25,7 +25,7 @@ import {
   type Refused,
   type ReplyTo,
 } from '../../src/core/protocol/types.js';
-import { compareVersions, memberOf, parseConfiguration, whyStray } from '../../src/core/protocol/configuration.js';
+import { compareVersions, contradicts, memberOf, parseConfiguration, whyStray } from '../../src/core/protocol/configuration.js';
 import { freshRecord, type MemoryEntry, type MemoryNodeState, type MemoryRecord } from './memory-state.js';
 
 export interface MemoryIdentity {
@@ -349,6 +349,7 @@ function claim(
   const config = call.config ?? '';
   if (!mutant.noConfigCheck) {
     if (isEarlier(config, record.config)) return refused('CONFIG_STALE', { actual: record.config });
+    if (contradicts(config, record.config)) return refused('CONFIG_STALE', { why: 'other', actual: record.config });
     const member = memberOf(parseConfiguration(config), record.node);
     if (!mutant.noMemberCheck && member !== undefined && member.memory !== record.incarnation)
       return refused('NOT_MEMBER', { actual: record.incarnation });

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import {
   compareVersions,
   configurationText,
+  contradicts,
   firstConfiguration,
   isNextTo,
   memoryNamed,
@@ -117,6 +118,22 @@ describe('configuration: changes', () => {
     expect(compareVersions(second.version, later.version)).toBeLessThan(0);
     expect(newest(first, configurationText(later), 'nonsense', second)).toEqual(later);
     expect(newest('', null)).toBeNull();
+  });
+
+  test('configuration: of two with one version, the one that more nodes show; addresses make no difference', () => {
+    const rival = THREE.replace(' r2=b@redis://x:2', '');
+    const moved = THREE.replace('x:1', 'elsewhere:1');
+    expect([contradicts(THREE, rival), contradicts(THREE, moved), contradicts(THREE, THREE)]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    expect(contradicts(THREE, rival.replace('0.0', '0.1')), 'a later one is no rival').toBe(false);
+    expect(newest(rival, THREE, moved), 'two show the same members').toEqual(three());
+    expect(newest(rival, THREE), 'one each: the first').toEqual(parseConfiguration(rival));
+    expect(newest(THREE, THREE, rival.replace('0.0', '0.1')), 'the version comes first').toEqual(
+      parseConfiguration(rival.replace('0.0', '0.1')),
+    );
   });
 
   test('configuration: one step at a time is next to the last one, two are not', () => {

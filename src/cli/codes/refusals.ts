@@ -21,9 +21,17 @@ export const REFUSALS: Record<RefusalReason, Code> = {
   CONFIG_STALE: {
     meaning:
       'The node knows a later configuration of the cluster than the term that asked. The set of memories that count ' +
-      'has changed since that term began.',
-    causes: ['another leader re-admitted or replaced a node', 'a call that arrived late'],
-    todo: ['nothing: the sequencer adopts the later configuration and tries again', 'seq history'],
+      'has changed since that term began. Or the node knows another configuration of the same version, which no term made.',
+    causes: [
+      'another leader re-admitted or replaced a node',
+      'a call that arrived late',
+      'somebody wrote a configuration by hand, or two sequencers adopted different lists',
+    ],
+    todo: [
+      'nothing for a later one: the sequencer adopts it and tries again',
+      'for another one of the same version: seq status names the node and the command',
+      'seq history',
+    ],
   },
   NOT_MEMBER: {
     meaning:

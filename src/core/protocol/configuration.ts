@@ -159,14 +159,45 @@ export function compareVersions(a: Version, b: Version): number {
   return a.epoch - b.epoch || a.turn - b.turn;
 }
 
-/** The configuration with the highest version; of equal versions, the first one. Unreadable texts are skipped. */
+/**
+ * The configuration with the highest version. Of those with one version, it is the one that more of the texts give, or
+ * else the first. Unreadable texts are skipped.
+ */
 export function newest(...among: readonly (string | Configuration | null)[]): Configuration | null {
   let best: Configuration | null = null;
-  for (const one of among) {
-    const read = typeof one === 'string' ? parseConfiguration(one) : one;
-    if (read !== null && (best === null || compareVersions(read.version, best.version) > 0)) best = read;
+  let rivals = false;
+  const read = among.map((one) => (typeof one === 'string' ? parseConfiguration(one) : one));
+  for (const one of read) {
+    if (one === null) continue;
+    const order = best === null ? 1 : compareVersions(one.version, best.version);
+    if (order === 0) rivals ||= contradicts(configurationText(one), configurationText(best!));
+    if (order > 0) [best, rivals] = [one, false];
   }
-  return best;
+  return rivals ? mostGiven(read, best!) : best;
+}
+
+function mostGiven(read: readonly (Configuration | null)[], first: Configuration): Configuration {
+  const rivals = read.flatMap((one) =>
+    one !== null && compareVersions(one.version, first.version) === 0 ? [one] : [],
+  );
+  const given = (one: Configuration): number =>
+    rivals.filter((other) => !contradicts(configurationText(one), configurationText(other))).length;
+  return rivals.reduce((most, one) => (given(one) > given(most) ? one : most));
+}
+
+/**
+ * Whether two texts have one version and differ by more than addresses. No two terms make such configurations: one was
+ * written by hand, or operators have said of two lists that each is complete.
+ */
+export function contradicts(one: string, other: string): boolean {
+  if (one === other) return false;
+  const [mine, theirs] = [parseConfiguration(one), parseConfiguration(other)];
+  if (mine === null || theirs === null || compareVersions(mine.version, theirs.version) !== 0) return false;
+  return withoutAddresses(one) !== withoutAddresses(other);
+}
+
+function withoutAddresses(text: string): string {
+  return text.replace(/@\S+/g, '');
 }
 
 /** The first configuration of a new cluster or of a new generation. A recovery passes its own `epoch`. */

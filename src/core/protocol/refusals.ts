@@ -29,7 +29,9 @@ export function refusalText(reply: Refused): string {
     case 'WRONG_CLUSTER':
       return `WRONG_CLUSTER: it is ${d.actual ?? '?'}`;
     case 'CONFIG_STALE':
-      return `CONFIG_STALE: it knows a later configuration: ${d.actual || 'none'}`;
+      return d.why === 'other'
+        ? `CONFIG_STALE: it knows another configuration of the same version: ${d.actual ?? '?'}`
+        : `CONFIG_STALE: it knows a later configuration: ${d.actual || 'none'}`;
     case 'NOT_MEMBER':
       return `NOT_MEMBER: its memory ${d.actual || '?'} is not the one that counts`;
     default:

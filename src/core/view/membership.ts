@@ -2,7 +2,17 @@
 // 8, I13), whichever nodes were named by hand. A named node that is no member is a stranger: it is shown but never
 // counted. A member that nobody named counts as a node without an answer. Pure.
 import { familyOf, generationOf } from '../generation.js';
-import { memberOf, memoryNamed, newest, type Configuration, type Member } from '../protocol/configuration.js';
+import {
+  configurationText,
+  contradicts,
+  memberOf,
+  memoryNamed,
+  newest,
+  NO_TERM_MADE_IT,
+  versionText,
+  type Configuration,
+  type Member,
+} from '../protocol/configuration.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 import { commonCluster } from './cluster-name.js';
 import type { NodeProbe } from './cluster-view.js';
@@ -75,7 +85,7 @@ export function membershipOf(probes: readonly NodeProbe[], expectedCluster?: str
     const id = namedBy(probe);
     const counts = memberOf(configuration, id) !== undefined && !seen.has(id);
     if (counts) seen.add(id);
-    if (counts) members.push(underNamedMemory(probe, id, configuration));
+    if (counts) members.push(underNamedMemory(withoutRival(probe, configuration), id, configuration));
     else strangers.push(probe);
   }
   const missing = configuration.members.filter(({ id }) => !seen.has(id)).map(notAsked);
@@ -92,6 +102,22 @@ function underNamedMemory(probe: NodeProbe, id: string, configuration: Configura
   if (reply.value.incarnation === memoryNamed(configuration, id)) return probe;
   const admissionWhy = `another memory counts as ${id} now, on another server or made since`;
   return { ...probe, reply: { ...reply, value: { ...reply.value, admission: 'restarted', admissionWhy } } };
+}
+
+/**
+ * A node that knows another configuration of the same version refuses every claim, until a change of the members or of
+ * a memory makes a later one. Somebody wrote it by hand, or adopted another list.
+ */
+function withoutRival(probe: NodeProbe, configuration: Configuration): NodeProbe {
+  const { reply } = probe;
+  if (reply.outcome !== 'accepted' || reply.value.admission !== 'admitted') return probe;
+  const { config } = reply.value;
+  if (!contradicts(config, configurationText(configuration))) return probe;
+  const admissionWhy =
+    `its configuration ${versionText(configuration.version)} has other content than the one of the same version ` +
+    `on the other nodes: ${NO_TERM_MADE_IT}`;
+  const value = { ...reply.value, admission: 'damaged' as const, admissionWhy, strayConfig: config, config: '' };
+  return { ...probe, reply: { ...reply, value } };
 }
 
 /** A node that was silent when it was opened has a guessed name. Its own record has the right one. */

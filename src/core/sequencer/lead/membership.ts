@@ -4,6 +4,7 @@
 import type { NodePort } from '../../ports.js';
 import {
   compareVersions,
+  contradicts,
   configurationText,
   firstConfiguration,
   memberOf,
@@ -39,6 +40,8 @@ export class Membership {
 
   /** The ids of the members, as one text. It changes when the set of members changes. */
   members: string;
+  /** This process made the configuration that it knows, from its own list. */
+  private adopted = false;
   /** Members that are being opened. */
   private readonly opening = new Set<string>();
 
@@ -83,7 +86,21 @@ export class Membership {
         ? reply.value.config
         : '',
     );
-    return this.take(newest(this.configuration, ...shown) ?? this.first(seen));
+    return this.take(this.chosen(shown) ?? this.first(seen));
+  }
+
+  /**
+   * The newest of what the nodes show and what this process knows. A text of the version that it knows, and of other
+   * content, was written by hand, or another operator has adopted another list: what two nodes show then counts.
+   */
+  private chosen(shown: readonly string[]): Configuration | null {
+    const own = this.configuration;
+    const found = newest(...shown);
+    if (own === null || found === null) return own ?? found;
+    const { text } = this;
+    if (!contradicts(configurationText(found), text)) return newest(own, found);
+    const others = shown.filter((one) => contradicts(one, text)).length;
+    return others > 1 || (this.adopted && !shown.includes(text)) ? found : own;
   }
 
   /** Takes a configuration that a term of this process has made or learnt. Returns as `learn` does. */
@@ -148,7 +165,8 @@ export class Membership {
       const { id, url } = this.options.nodes[i]!;
       return admission === 'admitted' && cluster === this.options.cluster ? [{ id, memory: incarnation, url }] : [];
     });
-    return members.length === this.options.nodes.length ? firstConfiguration(members) : null;
+    this.adopted = members.length === this.options.nodes.length;
+    return this.adopted ? firstConfiguration(members) : null;
   }
 }
 
