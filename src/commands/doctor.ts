@@ -7,7 +7,7 @@ import { nodeFreeBytes } from '../cli/support/disk-room.js';
 import { aclResult, doctorResult } from '../cli/present/cluster/doctor.js';
 import type { Result } from '../cli/present/result.js';
 import { asDuration, asSize } from '../cli/config/settings.js';
-import { startCommands, targetFlags } from '../cli/compose/target.js';
+import { everyNamed, startCommands, targetFlags } from '../cli/compose/target.js';
 import { DEFAULT_LIMITS, DEFAULT_TIMING } from '../core/config.js';
 import { diagnose, factsOf } from '../core/report/doctor.js';
 import type { CheckedNode, DoctorFinding } from '../core/report/doctor-finding.js';
@@ -46,7 +46,7 @@ export default class Doctor extends SeqCommand {
     );
     const target = targetFlags(cluster.settings, cluster.nodes);
     const { view: judged, probes } = await inspectWithProbes({
-      nodes: cluster.asked,
+      nodes: cluster.settings.on === null ? everyNamed(cluster) : cluster.asked,
       limitMs,
       clock: cluster.clock,
       expectedCluster: cluster.settings.cluster,

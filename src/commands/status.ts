@@ -3,7 +3,7 @@ import type { FuelCluster } from '../cli/compose/fuel-nodes.js';
 import { FUEL_FLAGS, READ_FLAGS } from '../cli/support/flags.js';
 import { statusResult } from '../cli/present/cluster/cluster-view.js';
 import type { Result } from '../cli/present/result.js';
-import { startCommands, targetFlags } from '../cli/compose/target.js';
+import { everyNamed, startCommands, targetFlags } from '../cli/compose/target.js';
 import { inspectCluster } from '../core/view/inspect.js';
 import { refuseNoAnswer } from '../core/view/no-answer.js';
 
@@ -31,7 +31,7 @@ export default class Status extends SeqCommand {
     const cluster = await this.cluster();
     this.step('asking every node');
     const view = await inspectCluster({
-      nodes: [...cluster.nodes, ...cluster.strangers.map(({ port }) => port)],
+      nodes: everyNamed(cluster),
       limitMs: cluster.nodeTimeoutMs,
       clock: cluster.clock,
       known: cluster.views,

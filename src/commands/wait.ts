@@ -3,7 +3,7 @@ import { SeqCommand } from '../cli/command/base-command.js';
 import { usageError } from '../cli/support/failure.js';
 import type { Result } from '../cli/present/result.js';
 import { asDuration } from '../cli/config/settings.js';
-import { targetFlags } from '../cli/compose/target.js';
+import { everyNamed, targetFlags } from '../cli/compose/target.js';
 import { formatDuration } from '../cli/support/units.js';
 import { systemClock } from '../core/nodes/system-clock.js';
 import { parseCondition, waitFor } from '../core/report/wait.js';
@@ -43,7 +43,7 @@ export default class Wait extends SeqCommand {
     const cluster = await this.cluster();
     this.step(`waiting for ${flags.for}`);
     const { met, now, waitedMs, view } = await waitFor({
-      nodes: cluster.nodes,
+      nodes: everyNamed(cluster),
       limitMs: cluster.nodeTimeoutMs,
       clock: systemClock,
       signal: this.signal,

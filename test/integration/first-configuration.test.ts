@@ -5,6 +5,7 @@ import { ChainWriter } from '../support/chain-writer.js';
 import {
   afterTest,
   endAllAfterEach,
+  flagsOf,
   redis,
   start,
   until,
@@ -12,6 +13,7 @@ import {
   type LiveSequencer,
   type Nodes,
 } from '../support/live-sequencers.js';
+import { newHome, runSeq } from '../support/spawn-seq.js';
 
 endAllAfterEach();
 
@@ -27,6 +29,12 @@ async function formerCluster(): Promise<Nodes> {
   afterTest(() => Promise.all(ports.map((port) => port.close())));
   await new ChainWriter(ports, CLUSTER).bootstrap();
   return Object.fromEntries(ids.map((id, i) => [id, servers[i]!]));
+}
+
+/** What a command says, with its exit code. */
+async function said(nodes: Nodes, ...words: string[]): Promise<string> {
+  const ran = await runSeq(newHome(), [...words, ...flagsOf(nodes), '--node-timeout', '2s']);
+  return `${ran.code} ${ran.stdout}`;
 }
 
 const only = (nodes: Nodes, ...ids: string[]): Nodes => Object.fromEntries(ids.map((id) => [id, nodes[id]!]));
@@ -69,4 +77,23 @@ test('two sequencers with different lists → nobody leads, until one adopts all
     const heads = await Promise.all(Object.values(nodes).map(async (node) => (await view(node)).head));
     return heads.every((head) => head >= receipt.height) ? true : undefined;
   });
+}, 240_000);
+
+test('two sequencers adopt two lists that have no node in common → every verb that judges says so', async () => {
+  const nodes = await formerCluster();
+  const a = await start('a', only(nodes, 'r1', 'r2', 'r3'), ['--adopt-nodes']);
+  const b = await start('b', only(nodes, 'r4', 'r5'), ['--adopt-nodes']);
+  await until('a to lead', a.leads);
+  await until('b to lead', b.leads);
+  expect(await said(only(nodes, 'r1', 'r2', 'r3'), 'check', 'all'), 'nobody sees what nobody names').toMatch(/^0 /);
+  const told = /b leads r4 and r5 of the same cluster as one of the nodes r4 and r5/;
+  for (const words of [['check', 'leader'], ['check', 'all'], ['status'], ['doctor', '--exit-code']]) {
+    const text = await said(nodes, ...words);
+    expect(text, words.join(' ')).toMatch(told);
+    if (words[0] !== 'status') expect(text, words.join(' ')).not.toMatch(/^0 /); // status reports, and judges in words
+  }
+  expect(await said(nodes, 'wait', '--for', 'healthy', '--timeout', '2s')).toMatch(/^1 /);
+  b.child.kill('SIGTERM');
+  await until('b to stop', async () => (b.ended() === 0 ? true : undefined));
+  expect(await said(nodes, 'check', 'leader'), 'its locks are free').toMatch(/^0 /);
 }, 240_000);

@@ -49,6 +49,20 @@ export const VERDICTS = {
     causes: ['it is paused or overloaded', 'it cannot reach a quorum in time', 'its producer is slow'],
     todo: ['seq status --watch', 'do not restart a node now'],
   },
+  TWO_LEADERS: {
+    meaning:
+      'Two sequencers lead nodes of one cluster, each by a configuration of its own. Each writes a chain, and each ' +
+      'acknowledges items.',
+    causes: [
+      'two sequencers were started with --adopt-nodes and different lists of nodes',
+      'a configuration was written by hand',
+    ],
+    todo: [
+      'stop the sequencer that is named, and everything that submits to it',
+      'seq stream diff on each list of nodes shows which items stand in the other chain only: submit them again',
+      'empty the servers of the wrong list (FLUSHALL) before they are used again',
+    ],
+  },
   LOCK_STUCK: {
     meaning:
       'A lock on a node lasts longer than any lease, or never expires. A leader renews its lock with every block, so ' +

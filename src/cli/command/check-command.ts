@@ -64,6 +64,7 @@ export abstract class CheckCommand extends SeqCommand {
     this.step(`checking ${this.what}`);
     const { view, answers } = await runChecks({
       nodes: cluster.nodes,
+      strangers: cluster.strangers.map(({ port }) => port),
       limitMs: cluster.nodeTimeoutMs,
       clock: cluster.clock,
       signal: this.signal,

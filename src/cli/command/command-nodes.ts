@@ -28,7 +28,7 @@ export interface CommandSide {
 }
 
 /** Commands that show a listed node which is no member as a row of its own. */
-const SHOW_STRANGERS: readonly string[] = ['status', 'node:list'];
+const SHOW_STRANGERS: readonly string[] = ['status', 'node:list', 'doctor', 'wait'];
 
 export class CommandNodes {
   contextName: string | null = null;
@@ -62,7 +62,7 @@ export class CommandNodes {
     const cluster = bundle === undefined ? await this.live(request) : await this.remembered(bundle);
     for (const { id, from, to } of cluster.readdressed)
       this.command.warning(`${id} is asked at ${to}: ${from} does not show the memory that counts as ${id}`);
-    if (!SHOW_STRANGERS.includes(this.command.id))
+    if (!SHOW_STRANGERS.includes(this.command.id) && !this.command.id.startsWith('check:'))
       for (const { port } of cluster.strangers)
         this.command.warning(
           `${port.id} (${port.url}) is no member of cluster ${cluster.identity.cluster}, whose nodes are ` +

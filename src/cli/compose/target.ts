@@ -7,6 +7,7 @@ import { rowsOf, type ProcessRow } from '../../lab/status.js';
 import { completeRedisCli } from '../support/redis-cli.js';
 import { nextForProcesses } from '../present/lab.js';
 import type { ClusterSettings } from '../cluster/settings.js';
+import type { Cluster } from './open-cluster.js';
 
 export function targetFlags(settings: ClusterSettings, nodes: readonly Pick<NodePort, 'id' | 'url'>[]): string {
   const lane = settings.lane === '' ? [] : [`--lane ${settings.lane}`];
@@ -40,4 +41,9 @@ export function labRows(): ProcessRow[] {
     // A record that cannot be read says nothing about the process. `seq lab status` reports the error.
     return [];
   }
+}
+
+/** For whoever judges the cluster: its members, and the listed nodes that are none. */
+export function everyNamed({ nodes, strangers }: Pick<Cluster, 'nodes' | 'strangers'>): NodePort[] {
+  return [...nodes, ...strangers.map(({ port }) => port)];
 }

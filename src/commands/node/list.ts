@@ -1,6 +1,7 @@
 import { SeqCommand } from '../../cli/command/base-command.js';
 import { READ_FLAGS } from '../../cli/support/flags.js';
 import { nodeListResult } from '../../cli/present/cluster/cluster-view.js';
+import { everyNamed } from '../../cli/compose/target.js';
 import type { Result } from '../../cli/present/result.js';
 import { inspectCluster } from '../../core/view/inspect.js';
 import { refuseNoAnswer } from '../../core/view/no-answer.js';
@@ -15,7 +16,7 @@ export default class NodeList extends SeqCommand {
     const cluster = await this.cluster();
     this.step('asking every node');
     const view = await inspectCluster({
-      nodes: [...cluster.nodes, ...cluster.strangers.map(({ port }) => port)],
+      nodes: everyNamed(cluster),
       limitMs: cluster.nodeTimeoutMs,
       clock: cluster.clock,
       known: cluster.views,

@@ -1,5 +1,6 @@
 // What the checks read: every node once (twice when heads are between two writes), and the newest heights when the
 // streams are checked.
+import type { NodePort } from '../ports.js';
 import { judgeCheck } from './check.js';
 import type { CheckAnswer, CheckName, Thresholds } from '../view/check-answer.js';
 import { inspectWithProbes } from '../view/inspect.js';
@@ -10,13 +11,17 @@ import { rowsOf, type MatrixOptions, type MatrixRow } from '../stream/matrix.js'
 
 export interface CheckOptions extends MatrixOptions {
   checks: readonly CheckName[];
+  /** Named nodes that are no members. They are judged, and their streams are not read. */
+  strangers: readonly NodePort[];
   limits: Thresholds;
   /** How many of the newest heights to read in the streams. */
   depth: number;
 }
 
 export async function runChecks(options: CheckOptions): Promise<{ view: ClusterView; answers: CheckAnswer[] }> {
-  const { view, probes } = await inspectWithProbes({ ...options, twice: true });
+  const { nodes, strangers } = options;
+  const { view, probes: all } = await inspectWithProbes({ ...options, nodes: [...nodes, ...strangers], twice: true });
+  const probes = all.filter(({ id }) => nodes.some((node) => node.id === id));
   const rows: MatrixRow[] = [];
   let strays: Stray[] = [];
   const held = heldRange(probes);

@@ -29,6 +29,7 @@ const SPEAKS: Record<Exclude<ReasonCode, 'OK'>, CheckName | 'own'> = {
   WRONG_CLUSTER: 'quorum',
   CLUSTER_MIXED: 'quorum',
   SAME_SERVER: 'quorum',
+  TWO_LEADERS: 'leader',
   NOT_INITIALISED: 'quorum',
   NO_QUORUM: 'quorum',
   NODE_DENIED: 'quorum',

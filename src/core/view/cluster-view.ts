@@ -21,6 +21,7 @@ export type ReasonCode =
   | 'WRONG_CLUSTER'
   | 'CLUSTER_MIXED'
   | 'SAME_SERVER'
+  | 'TWO_LEADERS'
   | 'CONFLICT'
   | 'NOT_INITIALISED'
   | 'NO_QUORUM'

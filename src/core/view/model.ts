@@ -15,6 +15,7 @@ import {
 import type { ClusterView, LeaderRow, NodeProbe, NodeRow, SummarizeOptions } from './cluster-view.js';
 import { membershipOf } from './membership.js';
 import { offClocks } from './off-clocks.js';
+import { otherLeaderOf } from './other-leader.js';
 import { leaseTiming, whyStuck } from './lease.js';
 import { absentSequencers, mergePresence, type SequencerRow } from './presence.js';
 import { proveCommitted, type Committed, type Conflict, type Pending } from './proof.js';
@@ -101,6 +102,7 @@ export function summarize(probed: readonly NodeProbe[], options: SummarizeOption
     ...judge(
       {
         ...facts,
+        otherLeader: otherLeaderOf({ strangers, members: probes }, facts.cluster, leader?.id ?? ''),
         clusters: answers.map((a) => ({ id: a.id, cluster: a.view.cluster })),
         clocks: offClocks(
           probes.filter((o) => own.some(({ id }) => id === o.id)),

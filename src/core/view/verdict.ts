@@ -9,12 +9,14 @@ import { wrongClockText } from '../nodes/node-clocks.js';
 import { inWords, isLate, leaseTiming } from './lease.js';
 import { DENIED, deniedNext, grantOn } from './no-answer.js';
 import type { OffClock } from './off-clocks.js';
+import type { OtherLeader } from './other-leader.js';
 import type { ClusterView, Finding, LeaderRow, NodeRow, ReasonCode, SummarizeOptions } from './cluster-view.js';
 import type { SequencerRow } from './presence.js';
 
 type Facts = Omit<ClusterView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'findings'> & {
   clusters: { id: string; cluster: string }[];
   clocks: readonly OffClock[];
+  otherLeader: OtherLeader | null;
 };
 
 export function judge(
@@ -55,7 +57,7 @@ export function judge(
 
 /** What is wrong with the cluster as a whole. A cluster that cannot be judged further has one finding that says so. */
 function clusterFindings(facts: Facts, target: string, options: SummarizeOptions): Finding[] {
-  const broken = [...sharedServers(facts), ...conflictFindings(facts, target)];
+  const broken = [...sharedServers(facts), ...conflictFindings(facts, target), ...secondLeader(facts, target)];
   const unfit = otherCluster(facts) ?? notInitialised(facts, target) ?? noQuorum(facts, target, options);
   if (unfit !== null) return [...broken, unfit];
   return [...broken, ...leaderFindings(facts, target, options)];
@@ -86,6 +88,20 @@ function conflictFindings({ conflicts }: Facts, target: string): Finding[] {
       `seq stream inspect --from ${height} --to ${height}${target}`,
     ]),
   );
+}
+
+/** Another holder leads listed nodes that are no members, by a configuration of their own. */
+function secondLeader({ otherLeader }: Facts, target: string): Finding[] {
+  if (otherLeader === null) return [];
+  const { id, nodes, members: theirs } = otherLeader;
+  return [
+    crit(
+      'TWO_LEADERS',
+      `${id} leads ${list(nodes)} of the same cluster as one of the nodes ${list(theirs)}: two chains are written`,
+      nodes,
+      [`stop sequencer ${id}: its list of nodes is not the one of this cluster`, `seq node list${target}`],
+    ),
+  ];
 }
 
 /** The nodes belong to another cluster, or to several. */
