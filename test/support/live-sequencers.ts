@@ -97,7 +97,7 @@ export interface LiveSequencer {
   leads(): Promise<true | undefined>;
   block(height: number): Promise<LiveBlock | undefined>;
   /** The position of the item in the chain. undefined: it was not accepted. */
-  submit(key: string): Promise<{ height: number } | undefined>;
+  submit(key: string): Promise<{ height: number; index: number; epoch: number } | undefined>;
 }
 
 /** By node id: a link, or the server itself. */

@@ -35,7 +35,7 @@ beforeEach(() => {
     retryAfterMs: 250,
     unknownAfterMs: 2000,
   });
-  inbox.open();
+  inbox.open(1);
   declines = false;
   const batch = batchProducer({ maxBlockBytes: 1000 });
   proposed = [];

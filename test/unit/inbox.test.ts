@@ -19,7 +19,7 @@ beforeEach(() => {
   store = new MemoryStore({ cluster: 'c1', lane: '', clock });
   maker = new ChainMaker();
   inbox = make();
-  inbox.open();
+  inbox.open(1);
 });
 
 function make(limits: object = {}): Inbox {
@@ -108,7 +108,7 @@ describe('inbox: the end of a term', () => {
   test('inbox: never led, or abandoned → refused not-leader; stopped → stopping, for good', async () => {
     inbox = make();
     const early = offer(...keyed('a'));
-    inbox.open();
+    inbox.open(1);
     inbox.abandon('fenced');
     const late = offer(...keyed('a'));
     inbox.stop('SIGTERM');
@@ -194,7 +194,7 @@ describe('inbox: the end of a term', () => {
       const made = block(keyed('a'));
       inbox.propose(made, 1);
       inbox.abandon('fenced');
-      inbox.open();
+      inbox.open(1);
       const again = offer(...keyed('a'));
       expect(inbox.queued).toBe(0);
       await settle(made);
@@ -250,6 +250,38 @@ describe('inbox: the same key', () => {
     },
   );
 
+  test.each<[string, number, number | null, number | string]>([
+    // a repeated key: the epoch that the store knows of its block, the term that answers, the epoch of the receipt
+    ['a block that was learnt: its epoch is not known', 0, 3, 3],
+    ['a block of an earlier term', 2, 3, 3],
+    ['a copy of a later epoch than this term', 5, 3, 5],
+    ['nobody leads here, and the epoch is known', 2, null, 2],
+    ['nobody leads here, and the epoch is not known', 0, null, 'not-leader'],
+  ])('inbox: a repeated key, %s → its receipt fences', async (_, stored, term, expected) => {
+    const made = block(keyed('a'), stored);
+    await store.append(made);
+    inbox = make();
+    if (term !== null) inbox.open(term);
+    const [outcome] = await inbox.offer(keyed('a'));
+    expect(outcome!.outcome === 'committed' ? outcome!.receipt : short(outcome!)).toEqual(
+      typeof expected === 'number' ? { height: 1, index: 0, epoch: expected } : expected,
+    );
+  });
+
+  test('inbox: the block of this term was learnt from its successor → the receipt has this epoch at least', async () => {
+    inbox.open(4);
+    const told = inbox.offer(keyed('a'));
+    inbox.peek(1000, 10);
+    const made = block(keyed('a'), 0);
+    inbox.propose(made, 1);
+    inbox.abandon('fenced');
+    await store.append(made);
+    inbox.settle(made);
+    expect(await told).toEqual([
+      { outcome: 'committed', receipt: { height: 1, index: 0, epoch: 4 }, duplicate: false },
+    ]);
+  });
+
   test('inbox: no key → never de-duplicated', async () => {
     offer({ data: text('x') }, { data: text('x') });
     expect(inbox.peek(1000, 10)).toHaveLength(2);
@@ -267,7 +299,7 @@ describe('inbox: limits', () => {
     async () => {
       for (const limits of [{ maxItems: 2 }, { maxBytes: 2 * (2 + 1 + 10) }]) {
         inbox = make(limits);
-        inbox.open();
+        inbox.open(1);
         const three = ['a', 'b', 'c'].map((key) => ({ key, data: new Uint8Array(10) }));
         const outcomes = inbox.offer([...three, { data: new Uint8Array(0) }]);
         const late = await inbox.offer([{ data: new Uint8Array(20) }]);
@@ -281,7 +313,7 @@ describe('inbox: limits', () => {
 
   test('inbox: proposed items hold their room until they are settled', async () => {
     inbox = make({ maxItems: 1 });
-    inbox.open();
+    inbox.open(1);
     offer(...keyed('a'));
     inbox.peek(1000, 10);
     const made = block(keyed('a'));

@@ -21,7 +21,8 @@ export const REFUSALS: Record<RefusalReason, Code> = {
   CONFIG_STALE: {
     meaning:
       'The node knows a later configuration of the cluster than the term that asked. The set of memories that count ' +
-      'has changed since that term began. Or the node knows another configuration of the same version, which no term made.',
+      'has changed since that term began. Or the node knows another configuration of the same version, which no term ' +
+      'made.',
     causes: [
       'another leader re-admitted or replaced a node',
       'a call that arrived late',

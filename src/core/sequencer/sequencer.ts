@@ -298,7 +298,7 @@ export class Sequencer implements SequencerApi {
       this.setRole('leader', 'claimed a quorum');
     }
     this.clusterState.leadsItself();
-    this.options.inbox.open();
+    this.options.inbox.open(this.leadership.driver?.state.epoch ?? 0);
     this.tellLeadership();
   }
 

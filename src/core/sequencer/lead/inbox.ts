@@ -3,8 +3,8 @@
 // (I10). `refused`: the item can be in no block. `unknown`: everything else. Every wait has a bound.
 import { encodedItemSize, itemDigest, keyProblem } from '../../chain/items.js';
 import { invariant } from '../../errors.js';
-import type { ChainStore, Clock, CommittedBlock, Item, SubmitOutcome } from '../../ports.js';
-import type { Hash, Height } from '../../protocol/types.js';
+import type { ChainStore, Clock, CommittedBlock, Item, Receipt, SubmitOutcome } from '../../ports.js';
+import type { Epoch, Hash, Height } from '../../protocol/types.js';
 
 export interface InboxOptions {
   store: Pick<ChainStore, 'head' | 'header' | 'receipt'>;
@@ -34,6 +34,8 @@ interface Entry {
 interface Proposal {
   height: Height;
   hash: Hash;
+  /** The epoch of the term that made the block. */
+  epoch: Epoch;
   entries: Entry[];
   cancelTimer: () => void;
 }
@@ -50,6 +52,8 @@ export class Inbox {
   private count = 0;
   private bytes = 0;
   private queueBytes = 0;
+  /** The epoch of the term that leads here. 0: none does. */
+  private epoch: Epoch = 0;
   private closed: Closed | null = { reason: 'not-leader', why: 'this sequencer has not led yet' };
   /**
    * How many items at the front of the queue may be in the block that is being built. 0 once the term that asked is
@@ -63,7 +67,8 @@ export class Inbox {
   }
 
   /** A term begins to lead. The inbox accepts items from now on. */
-  open(): void {
+  open(epoch: Epoch): void {
+    this.epoch = epoch;
     this.closed = null;
   }
 
@@ -147,7 +152,13 @@ export class Inbox {
       const entries = this.queue.slice(0, taken);
       this.queue = this.queue.slice(taken);
       for (const { size } of entries) this.queueBytes -= size;
-      this.proposals.push({ height: block.height, hash: block.hash, entries, cancelTimer: () => {} });
+      this.proposals.push({
+        height: block.height,
+        hash: block.hash,
+        epoch: this.epoch,
+        entries,
+        cancelTimer: () => {},
+      });
     }
     return true;
   }
@@ -164,7 +175,10 @@ export class Inbox {
         if (there === undefined)
           return { outcome: 'unknown', why: `the store does not say which block is at height ${proposal.height}` };
         if (there.hash === proposal.hash)
-          return this.committed(entry, { height: there.height, index, epoch: there.epoch });
+          return this.committed(
+            entry,
+            this.answered({ height: there.height, index, epoch: Math.max(there.epoch, proposal.epoch) }),
+          );
         return this.elsewhere(entry) ?? notLeader(`another block was committed at height ${proposal.height}`);
       };
       proposal.entries.forEach((entry, index) => this.finish(entry, fate(entry, index)));
@@ -211,6 +225,7 @@ export class Inbox {
     // Stopping is final. A term that ends later does not change the reason.
     if (this.closed?.reason !== 'stopping') this.closed = closed;
     this.peeked = 0;
+    this.epoch = 0;
     const queue = this.queue;
     this.queue = [];
     this.queueBytes = 0;
@@ -238,11 +253,9 @@ export class Inbox {
       const receipt = this.options.store.receipt(item.key);
       if (receipt !== undefined) {
         if (receipt.digest !== digest) return conflict(item.key, `is in block ${receipt.height}`);
-        const outcome: SubmitOutcome = {
-          outcome: 'committed',
-          receipt: { height: receipt.height, index: receipt.index, epoch: receipt.epoch },
-          duplicate: true,
-        };
+        const outcome: SubmitOutcome = { outcome: 'committed', receipt: this.answered(receipt), duplicate: true };
+        // Whoever leads knows its epoch. A receipt without one is no fencing token.
+        if (outcome.receipt.epoch === 0 && this.closed !== null) return { outcome: 'refused', ...this.closed };
         return receipt.height <= this.settledHeight ? outcome : this.onceSynced(receipt.height, outcome);
       }
     }
@@ -296,11 +309,15 @@ export class Inbox {
   private elsewhere(entry: Entry): Extract<SubmitOutcome, { outcome: 'committed' }> | null {
     const found = entry.item.key === undefined ? undefined : this.options.store.receipt(entry.item.key);
     if (found === undefined || found.digest !== entry.digest || found.height > this.settledHeight) return null;
-    return {
-      outcome: 'committed',
-      receipt: { height: found.height, index: found.index, epoch: found.epoch },
-      duplicate: true,
-    };
+    return { outcome: 'committed', receipt: this.answered(found), duplicate: true };
+  }
+
+  /**
+   * A receipt names the term that answers, and a term before it answers with an earlier epoch: that is what a consumer
+   * fences on (docs/HTTP.md). The store knows the epoch of a copy, and of a block that it learnt not even that.
+   */
+  private answered({ height, index, epoch }: { height: Height; index: number; epoch: Epoch }): Receipt {
+    return { height, index, epoch: Math.max(epoch, this.epoch) };
   }
 
   private finish(entry: Entry, outcome: SubmitOutcome): void {
