@@ -25,7 +25,13 @@ import {
   type Refused,
   type ReplyTo,
 } from '../../src/core/protocol/types.js';
-import { compareVersions, contradicts, memberOf, parseConfiguration, whyStray } from '../../src/core/protocol/configuration.js';
+import {
+  compareVersions,
+  contradicts,
+  memberOf,
+  parseConfiguration,
+  whyStray,
+} from '../../src/core/protocol/configuration.js';
 import { freshRecord, type MemoryEntry, type MemoryNodeState, type MemoryRecord } from './memory-state.js';
 
 export interface MemoryIdentity {

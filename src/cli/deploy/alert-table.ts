@@ -26,6 +26,7 @@ export const FINDING_ALERTS = {
   WRONG_CLUSTER: see(null, 'critical'),
   CLUSTER_MIXED: see(null, 'critical', 'seq config show'),
   SAME_SERVER: see(null, 'critical', 'seq config show'),
+  TWO_LEADERS: see(null, 'critical', 'seq node list'),
   CONFLICT: see('A conflict', 'critical', 'seq repair plan'),
   NOT_INITIALISED: see('A quorum lost its memory', 'critical'),
   NO_QUORUM: see('No quorum', 'critical'),
