@@ -31,7 +31,7 @@ import { startTcpProxy, type TcpProxy } from './tcp-proxy.js';
 export interface PrivateClusterOptions extends Partial<LabSettings> {
   /** A given directory is kept at the end. Default: a temporary one. */
   directory?: string;
-  /** A proxy per (sequencer, node). */
+  /** A proxy per (sequencer, node), and one per node at the address that the configuration has. */
   proxies?: boolean;
   /** Further arguments of every `seq run`. */
   runArgs?: string[];
@@ -55,6 +55,11 @@ export interface EditedStart {
   env?: Readonly<Record<string, string>>;
 }
 
+/**
+ * Whose proxies stand in the configuration. A sequencer whose own proxy is cut goes there when it starts: a fault of a link
+ * strikes these, too.
+ */
+const AGREED = 'agreed';
 const PORT_LIMIT_MS = 5000;
 const PORT_ATTEMPTS = 3;
 const open = new Set<PrivateCluster>();
@@ -265,6 +270,11 @@ export class PrivateCluster {
     return proxy;
   }
 
+  /** The proxy at the address that the cluster's configuration has for the node. */
+  agreedProxy(node: string): TcpProxy {
+    return this.proxy(AGREED, node);
+  }
+
   /** Every proxy of this sequencer, or of all sequencers. */
   proxiesOf(sequencer?: string): TcpProxy[] {
     return [...this.proxies]
@@ -423,9 +433,19 @@ export class PrivateCluster {
         for (const node of this.nodes)
           this.proxies.set(`${sequencer.name}/${node.name}`, await startTcpProxy(node.port));
       }
+      for (const node of this.nodes) this.proxies.set(`${AGREED}/${node.name}`, await startTcpProxy(node.port));
     }
     if (this.options.bootstrap === false) return;
-    await this.ask(['cluster', 'init', '--node-timeout', '2s', ...agreedArgs(this.options.runArgs ?? [])]);
+    const agreed = this.nodes.map(
+      (node) => `${node.name}=${this.proxies.get(`${AGREED}/${node.name}`)?.url ?? urlOf(node)}`,
+    );
+    await askSelf(
+      [
+        ...['cluster', 'init', '--node-timeout', '2s', ...agreedArgs(this.options.runArgs ?? [])],
+        ...agreed.flatMap((node) => ['--node', node]),
+      ],
+      { env: this.environment(), limitMs: 20_000 },
+    );
     await this.startAll(this.sequencers);
   }
 

@@ -8,6 +8,7 @@ import type { PrivateCluster } from '../private-cluster.js';
 import type { TcpProxy } from '../tcp-proxy.js';
 import { openControl } from './control.js';
 import { MEMBER_FAULTS } from './member-faults.js';
+import { RESIZE } from './resize-fault.js';
 import type { Memory } from './memory.js';
 import type { Prng } from './prng.js';
 import { aNode, aNodeThatMayForget, aPlace, aSequencer, proxiesAt, revive, sleep, type Fault } from './targets.js';
@@ -266,6 +267,7 @@ export const FAULTS: readonly Fault[] = [
     },
   },
   ...MEMBER_FAULTS,
+  RESIZE,
   {
     name: 'flood',
     help:

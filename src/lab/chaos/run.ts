@@ -372,9 +372,12 @@ class Run {
   private heal(stood: Stood): Promise<void> {
     stood.healing ??= stood.standing
       .heal()
-      .catch((error: unknown) =>
-        this.record.note(`healing of "${stood.standing.what}" failed: ${(error as Error).message}`),
-      )
+      .catch((error: unknown) => {
+        const { what, mustHeal } = stood.standing;
+        if (mustHeal && !this.options.signal.aborted)
+          this.record.trouble('seq', 'answer', `${what}: ${(error as Error).message}`);
+        else this.record.note(`healing of "${what}" failed: ${(error as Error).message}`);
+      })
       .finally(() => {
         this.standing.delete(stood);
         stood.free(stood.standing.afterMs);

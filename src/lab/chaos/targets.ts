@@ -26,6 +26,8 @@ export interface Standing {
   /** How long after the healing a process of its target may still end because of the fault. Default 0. */
   afterMs?: number;
   heal(): Promise<void>;
+  /** What is promised: a healing that fails is an anomaly. */
+  mustHeal?: boolean;
 }
 
 export interface Fault {
@@ -80,14 +82,20 @@ function matches(target: string, link: string): boolean {
   return (sequencer === '*' || sequencer === a) && (node === '*' || node === undefined || node === b);
 }
 
-/** The proxies of a target. A bare node name means all links to that node. */
+/**
+ * The proxies of a target, and those at the agreed addresses of its nodes: else a sequencer that starts meanwhile goes
+ * around the fault. A bare node name means all links to that node.
+ */
 export function proxiesAt(cluster: PrivateCluster, target: string): TcpProxy[] {
   const place = target.includes('/') ? target : `*/${target}`;
-  return cluster.sequencers.flatMap(({ name }) =>
-    cluster.nodes
-      .filter((node) => matches(place, `${name}/${node.name}`))
-      .map((node) => cluster.proxy(name, node.name)),
+  const links = cluster.sequencers.flatMap(({ name: sequencer }) =>
+    cluster.nodes.map(({ name: node }) => ({ sequencer, node })),
   );
+  const struck = links.filter(({ sequencer, node }) => matches(place, `${sequencer}/${node}`));
+  return [
+    ...struck.map(({ sequencer, node }) => cluster.proxy(sequencer, node)),
+    ...[...new Set(struck.map(({ node }) => node))].map((node) => cluster.agreedProxy(node)),
+  ];
 }
 
 export async function revive(cluster: PrivateCluster, target: string): Promise<void> {
