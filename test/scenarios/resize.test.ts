@@ -89,6 +89,31 @@ class Resized extends VirtualCluster {
   }
 }
 
+/** `seq cluster resize --add`, on connections of its own. */
+function command(cluster: Resized, added: MemoryServer): { answer: ChangeDone | null } {
+  const port = (of: MemoryServer): MemoryNode => new MemoryNode(of, IDENTITY, cluster.clock);
+  const done: { answer: ChangeDone | null } = { answer: null };
+  void changeMembers({
+    nodes: cluster.servers.map(port),
+    wanted: { kind: 'add', server: port(added) },
+    limitMs: 100,
+    timeoutMs: 20_000,
+    clock: cluster.clock,
+    random: { unit: () => 0.5, hex: (bytes) => '5'.repeat(2 * bytes) },
+    signal: new AbortController().signal,
+    expectedCluster: IDENTITY.cluster,
+    target: '',
+    reason: '',
+    operator: { by: 'ops', host: 'h', command: 'seq cluster resize' },
+    dryRun: false,
+    expect: {},
+    confirm: async () => {},
+    changing: () => {},
+    step: () => {},
+  }).then((answer) => (done.answer = answer));
+  return done;
+}
+
 async function running(sequencers = ['seq-a', 'seq-b'], nodes = 3): Promise<Resized> {
   const cluster = new Resized({ nodes, limits: { retainBlocks: 1000 } });
   for (const id of sequencers) cluster.start(id);
@@ -242,35 +267,33 @@ describe('resize', () => {
     await cluster.until(() => other.sequencer.status().role === 'leader', 4000, 'a leader on r1 r2 r3');
     const led = other.store.head().height;
     await cluster.until(() => other.store.head().height > led + 2, 3000, 'its blocks');
-    const port = (of: MemoryServer): MemoryNode => new MemoryNode(of, IDENTITY, cluster.clock);
-    let done: ChangeDone | null = null;
-    const command = changeMembers({
-      nodes: cluster.servers.map(port),
-      wanted: { kind: 'add', server: port(server) },
-      limitMs: 100,
-      timeoutMs: 20_000,
-      clock: cluster.clock,
-      random: { unit: () => 0.5, hex: (bytes) => '5'.repeat(2 * bytes) },
-      signal: new AbortController().signal,
-      expectedCluster: IDENTITY.cluster,
-      target: '',
-      reason: '',
-      operator: { by: 'ops', host: 'h', command: 'seq cluster resize' },
-      dryRun: false,
-      expect: {},
-      confirm: async () => {},
-      changing: () => {},
-      step: () => {},
-    }).then((answer) => (done = answer));
-    await cluster.until(() => done !== null, 20_000, 'the command to end');
+    const done = command(cluster, server);
+    await cluster.until(() => done.answer !== null, 20_000, 'the command to end');
     const knows = cluster.all.filter(({ state }) => state.record!.config.includes(' r4='));
     expect(knows.length, 'a quorum of four').toBeGreaterThanOrEqual(3);
-    await command;
     const { height } = cluster.leader()!.sequencer.status();
     await cluster.until(() => server.state.record!.head > height, 4000, 'r4 takes the blocks');
     cut(leader, false);
     await cluster.grown(5);
     cluster.oneChain();
+  });
+
+  it('r4 is a member, and the leader has given it another memory since → the command is done under the same term', async () => {
+    const cluster = await running();
+    const server = cluster.empty('r4');
+    await cluster.add('r4', 'r1 r2 r3 r4');
+    await cluster.grown(3);
+    const { epoch } = cluster.leader()!.sequencer.status();
+    server.restart('none');
+    const version = `${epoch}.`;
+    await cluster.until(
+      () => server.state.record?.pending === '' && server.state.record.config.startsWith(version),
+      3000,
+      'r4 has a memory of this term',
+    );
+    const done = command(cluster, server);
+    await cluster.until(() => done.answer !== null, 3000, 'the command to end');
+    expect(cluster.leader()!.sequencer.status().epoch, 'the same term').toBe(epoch);
   });
 
   it('a member is opened after the term began → the term takes it, and proves its head on the others meanwhile', async () => {

@@ -22,7 +22,7 @@ import {
 import { describeReply } from '../protocol/describe.js';
 import { quorumOf } from '../protocol/quorum.js';
 import { isDone } from '../protocol/reconfigure.js';
-import { serverOf, type NodeReply, type NodeView } from '../protocol/types.js';
+import { serverOf, type Height, type NodeReply, type NodeView } from '../protocol/types.js';
 import type { ClusterView } from '../view/cluster-view.js';
 import { inspectWithProbes } from '../view/inspect.js';
 import { refuseUnfit } from './bootstrap.js';
@@ -258,11 +258,20 @@ async function untilMade(
   let askedAt = -Infinity;
   let askedEpoch = -1;
   let told = '';
+  let seen: { version: string; height: Height | null } = { version: '', height: null };
   for (;;) {
     const { view, configuration, replies } = await probeAll(options, membersOf(options, change));
     const { leader } = view;
     const noted = configuration !== null && isNoted(configuration, change, replies);
-    if (noted && leader !== null && leader.epoch > configuration.version.epoch) return { view, configuration };
+    if (noted && leader !== null) {
+      if (leader.epoch > configuration.version.epoch) return { view, configuration };
+      // A term that changes the members proposes nothing afterwards. This one goes on: it has changed a memory since.
+      const version = versionText(configuration.version);
+      const height = view.committed?.height ?? 0;
+      if (seen.version !== version) seen = { version, height: null };
+      else if (seen.height === null) seen.height = height;
+      else if (height > seen.height && leader.epoch === configuration.version.epoch) return { view, configuration };
+    }
     const filled = await progressOf(options);
     told = noted ? 'noted; waiting for a leader that counts by it' : filled.text;
     step(told);
