@@ -49,6 +49,7 @@ export const LONG = {
   'test/integration/recover.test.ts': LEASES,
   'test/integration/repair.test.ts': LEASES,
   'test/integration/repair-leader.test.ts': LEASES,
+  'test/integration/rotation.test.ts': LEASES,
   'test/integration/run-nodes.test.ts': LEASES,
   'test/integration/sentinel.test.ts': LEASES,
   'test/integration/setups.test.ts': COMBINATIONS,

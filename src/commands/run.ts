@@ -38,6 +38,10 @@ export default class Run extends SeqCommand {
       helpValue: 'HOST:PORT',
       description: 'serve submissions, blocks, health and metrics (port 0: any free one)',
     }),
+    admin: Flags.string({
+      helpValue: 'HOST:PORT',
+      description: 'health and metrics on a port of their own, with connections of its own',
+    }),
     advertise: Flags.string({
       helpValue: 'URL',
       description: 'address at which the other sequencers reach this one (default: found from --http)',
@@ -101,6 +105,9 @@ export default class Run extends SeqCommand {
 
   protected async perform(): Promise<Result | null> {
     const { argv } = await this.parse(Run);
+    // A terminal that was closed asks its processes to end. Without a terminal, SIGHUP never meant an end.
+    const hangup = process.stdout.isTTY || process.stderr.isTTY ? () => undefined : onHangup;
+    hangup(() => undefined);
     const around = await this.surroundings();
     const settings = await runSettings(
       around.sources,
@@ -121,14 +128,12 @@ export default class Run extends SeqCommand {
       colour: this.colour,
     });
     for (const text of unknownVariables(process.env)) log.line('warn', text, { event: 'settings' });
-    // A terminal that was closed asks its processes to end. Without a terminal, SIGHUP never meant an end.
-    if (!process.stdout.isTTY && !process.stderr.isTTY)
-      onHangup(() => log.line('info', 'SIGHUP: it goes on', { event: 'hangup' }));
+    hangup(() => log.line('info', 'SIGHUP: it goes on starting', { event: 'hangup' }));
     const close = async (end: { code: StopCode; reason: string }): Promise<void> => {
       if (!(await log.close(end))) abandonOutput();
     };
     try {
-      await runSequencer(around, settings, log, this.signal);
+      await runSequencer(around, settings, log, this.signal, hangup);
       await close({ code: 'STOPPED', reason: 'asked to stop' });
     } catch (error) {
       await close(endOf(error));

@@ -75,6 +75,19 @@ describe('signals', () => {
   });
 });
 
+describe('ports', () => {
+  test('run: --admin → health and metrics on a port of their own; without --http → 64', async () => {
+    const one = start(['--http', '127.0.0.1:0', '--admin', '127.0.0.1:0']);
+    const { admin } = await one.line(/^health and metrics alone on /);
+    expect((await fetch(`${String(admin)}/livez`)).status).toBe(200);
+    expect((await fetch(`${String(admin)}/v1/status`)).status).toBe(404);
+    expect(await one.stop()).toBe(0);
+    const alone = start(['--admin', '127.0.0.1:0']);
+    expect(await alone.ended).toBe(64);
+    expect(alone.stderr()).toMatch(/--admin needs --http/);
+  });
+});
+
 describe('environment', () => {
   test.each([
     { HOME: '' },

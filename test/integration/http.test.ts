@@ -1,8 +1,9 @@
 // The HTTP surface over real sockets on loopback: statuses, envelopes, bounds, forwarding, feeds, health, metrics,
 // close.
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -11,6 +12,7 @@ import type { SubmitOutcome } from '../../src/core/ports.js';
 import { checkListen, isLoopback, parseListen } from '../../src/core/serve/listen.js';
 import { readTokenFile, TokenFile } from '../../src/core/serve/tokens.js';
 import { startHttpServer, type HttpServer, type HttpServerOptions } from '../../src/core/serve/server.js';
+import { makeAuthority } from '../support/certificates.js';
 import { FakeSequencer, until } from '../support/fake-sequencer.js';
 
 const running: HttpServer[] = [];
@@ -911,6 +913,44 @@ describe('guarding', () => {
     api.push(Buffer.from('a'));
     expect((await busy.body!.getReader().read()).done).toBe(false);
     for (const socket of silent) socket.destroy();
+  });
+
+  test('http: every place of the main port is taken by requests under way → health and metrics have their own', async () => {
+    const api = new FakeSequencer();
+    const server = await serve(api, { admin: { host: '127.0.0.1', port: 0 }, bounds: { connections: 4 } });
+    const busy = await Promise.all([1, 2, 3, 4].map(() => fetch(`${server.url}/v1/blocks?from=1`)));
+    await expect(fetch(`${server.url}/livez`)).rejects.toThrow();
+    const ask = async (path: string, method = 'GET') => (await fetch(server.adminUrl + path, { method })).status;
+    for (const path of ['/livez', '/readyz', '/leader', '/metrics'])
+      expect([path, await ask(path)]).toEqual([path, 200]);
+    expect((await (await fetch(`${server.adminUrl}/metrics`)).text()).match(/^seq_feeds\{[^}]*\} (\d+)$/m)?.[1]).toBe(
+      '4',
+    );
+    for (const [path, method] of [
+      ['/v1/submit', 'POST'],
+      ['/v1/blocks/1', 'GET'],
+      ['/v1/status', 'GET'],
+    ] as const)
+      expect([path, await ask(path, method)]).toEqual([path, 404]);
+    await Promise.all(busy.map((one) => one.body!.cancel()));
+  });
+
+  test('http: connections that never shake hands take every place of a TLS port → the oldest goes for who speaks', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'seq-http-'));
+    makeAuthority(directory, 'ca');
+    const pem = (name: string) => readFileSync(join(directory, name));
+    const server = await serve(new FakeSequencer(), {
+      tls: { cert: pem('ca.crt'), key: pem('ca.key') },
+      bounds: { connections: 4 },
+    });
+    const silent = Array.from({ length: 12 }, () => connect(server.port, '127.0.0.1').on('error', () => undefined));
+    await Promise.all(silent.map((socket) => once(socket, 'connect')));
+    const spoken = connectTls({ host: '127.0.0.1', port: server.port, rejectUnauthorized: false });
+    await once(spoken, 'secureConnect');
+    spoken.write('GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+    expect(String((await once(spoken, 'data'))[0])).toMatch(/^HTTP\/1.1 200 /);
+    for (const socket of [...silent, spoken]) socket.destroy();
+    rmSync(directory, { recursive: true });
   });
 
   test('http: a body that never ends → cut at the limit, nothing submitted', async () => {

@@ -162,6 +162,39 @@ it(
   300_000,
 );
 
+it('sentinel: its own password is replaced → read again at the next connect', async () => {
+  const [host, port] = sentinels.good.split(':') as [string, string];
+  const acl = (...rules: string[]) =>
+    execFileSync('redis-cli', ['-h', host, '-p', port, 'acl', 'setuser', 'default', ...rules], { stdio: 'pipe' });
+  const ask = async (renew?: () => Promise<{ sentinelPassword: string }>) => {
+    const node = new RedisNode({
+      id: 'r3',
+      url: `redis://${sentinels.good}`,
+      identity: { cluster: '', lane: '' },
+      sentinel: { name: 'main', nodes: [sentinels.good], password: 'sesame-first' },
+      ...(renew === undefined ? {} : { renew }),
+    });
+    try {
+      return (await node.probe(10_000)).outcome;
+    } finally {
+      await node.close();
+    }
+  };
+  acl('resetpass', '>sesame-second');
+  try {
+    expect(await ask()).toBe('unknown');
+    expect(await ask(async () => ({ sentinelPassword: 'sesame-second' }))).toBe('accepted');
+  } finally {
+    execFileSync(
+      'redis-cli',
+      ['-h', host, '-p', port, '-a', 'sesame-second', '--no-auth-warning', 'acl', 'setuser', 'default', 'nopass'],
+      {
+        stdio: 'pipe',
+      },
+    );
+  }
+}, 300_000);
+
 it('sentinel: a node that is moved to an address of sentinels → found through them, under that name', async () => {
   const { r1 } = cluster;
   const node = new RedisNode({ id: 'r3', url: r1.url, identity: { cluster: '', lane: '' } });

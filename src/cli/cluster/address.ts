@@ -7,6 +7,11 @@ import { disabledShortcuts } from '../../core/shortcuts.js';
 import type { SecretRefs } from '../config/config-types.js';
 import type { NodeSettings } from './settings.js';
 
+/** What is read again. A part that is absent stays as it was. */
+interface Renewed extends Pick<NodeAddress, 'password' | 'tls'> {
+  sentinelPassword?: string;
+}
+
 /** What a connection needs, with secrets and certificates already read. Never printed. */
 export interface NodeAddress {
   id: string;
@@ -16,7 +21,7 @@ export interface NodeAddress {
   tls?: { ca?: string; cert?: string; key?: string; serverName?: string; verify?: boolean };
   sentinel?: { name: string; nodes: string[]; username?: string; password?: string };
   /** Reads password and certificates again. */
-  renew?: () => Promise<Pick<NodeAddress, 'password' | 'tls'>>;
+  renew?: () => Promise<Renewed>;
   /** false: switched off by SEQ_DISABLE. */
   ownResp?: boolean;
   fastAppend?: boolean;
@@ -90,18 +95,29 @@ const COMMAND_EVERY_MS = 5000;
 
 /** Undefined for a node without password and certificates. */
 function renewalOf(node: NodeSettings, id: string, env: NodeJS.ProcessEnv): NodeAddress['renew'] {
-  if (!node.passwordFile && !node.passwordCommand && !node.tls) return undefined;
-  let known: { at: number; password: Promise<string | undefined> } | undefined;
-  const password = (): Promise<string | undefined> => {
-    if (node.passwordCommand === undefined || node.passwordFile !== undefined)
-      return readSecret(node, env, `node ${id}`);
-    if (known === undefined || performance.now() - known.at >= COMMAND_EVERY_MS)
-      known = { at: performance.now(), password: readSecret(node, env, `node ${id}`) };
-    return known.password;
-  };
+  const changes = ({ passwordFile, passwordCommand }: SecretRefs): boolean => Boolean(passwordFile ?? passwordCommand);
+  if (!changes(node) && !node.tls && !(node.sentinel && changes(node.sentinel))) return undefined;
+  const password = secretReader(node, env, `node ${id}`);
+  const ofSentinels = node.sentinel
+    ? secretReader(node.sentinel, env, `sentinels of node ${id}`)
+    : async () => undefined;
   return async () => {
-    const [secret, tls] = await Promise.all([password(), tlsOf(node, id)]);
-    return { ...(secret === undefined ? {} : { password: secret }), ...(tls === undefined ? {} : { tls }) };
+    const [secret, tls, sentinelPassword] = await Promise.all([password(), tlsOf(node, id), ofSentinels()]);
+    return {
+      ...(secret === undefined ? {} : { password: secret }),
+      ...(tls === undefined ? {} : { tls }),
+      ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
+    };
+  };
+}
+
+function secretReader(refs: SecretRefs, env: NodeJS.ProcessEnv, what: string): () => Promise<string | undefined> {
+  let known: { at: number; password: Promise<string | undefined> } | undefined;
+  return () => {
+    if (refs.passwordCommand === undefined || refs.passwordFile !== undefined) return readSecret(refs, env, what);
+    if (known === undefined || performance.now() - known.at >= COMMAND_EVERY_MS)
+      known = { at: performance.now(), password: readSecret(refs, env, what) };
+    return known.password;
   };
 }
 

@@ -108,8 +108,8 @@ async function refuseOldChain(
     }
   }
   const access = {
-    ...(settings.token === undefined ? {} : { token: settings.token }),
-    ...(settings.ca === undefined ? {} : { ca: settings.ca }),
+    ...(settings.files.token === undefined ? {} : { token: settings.files.token }),
+    ...(settings.files.authority === undefined ? {} : { ca: settings.files.authority }),
   };
   for (const answer of await Promise.all(settings.peers.map((url) => askStatus(url, access, PEER_LIMIT_MS)))) {
     if (answer.answered && answer.status.height > 0)

@@ -23,6 +23,7 @@ import { advertisedUrl } from './advertised-url.js';
 import { clusterReader } from './cluster-reading.js';
 import type { Cluster } from './open-cluster.js';
 import { nodeListDigest, waitForCluster } from './run-preflight.js';
+import { reload } from './reload.js';
 import type { RunSettings } from './run-settings.js';
 import type { Surroundings } from '../cluster/settings.js';
 
@@ -42,6 +43,7 @@ export async function runSequencer(
   given: RunSettings,
   log: SeqLog,
   signal: AbortSignal,
+  onHangup: (listener: () => void) => void,
 ): Promise<void> {
   const closers: Closers = [];
   try {
@@ -70,7 +72,10 @@ export async function runSequencer(
       closers.push(() => http?.close());
       options.url = await advertise(settings.advertise, { listen, http, cluster }, log);
       log.line('info', `listening on ${http.url}`, { url: http.url });
+      if (http.adminUrl !== '')
+        log.line('info', `health and metrics alone on ${http.adminUrl}`, { admin: http.adminUrl });
     }
+    onHangup(() => void reload({ files: settings.files, nodes: cluster.addresses, log, ...(http ? { http } : {}) }));
     sequencer.start();
     if (settings.warmUp) closers.push(...(await startWarmUp(settings, cluster, sequencer)));
     const failed = await Promise.race([aborted(signal).then(() => null), sequencer.failure, unexpected(closers)]);
@@ -107,7 +112,7 @@ function sequencerOptions(
   cluster: Cluster,
   parts: Pick<SequencerOptions, 'store' | 'producer' | 'emit'>,
 ): SequencerOptions {
-  const { limits, timing, tokens, ca } = settings;
+  const { limits, timing, files } = settings;
   const maxItemsBytes = largestItem(limits.maxBlockBytes);
   return {
     ...parts,
@@ -140,8 +145,8 @@ function sequencerOptions(
       retainBytes: String(limits.retainBytes),
     },
     peers: settings.peers,
-    ...(tokens === undefined ? {} : { peerToken: () => tokens.current()[0].token }),
-    ...(ca === undefined ? {} : { peerCa: ca }),
+    ...(files.tokens === undefined ? {} : { peerToken: () => files.tokens!.current()[0].token }),
+    peerCa: () => files.authority,
   };
 }
 
@@ -158,7 +163,7 @@ function makeInbox({ limits, timing }: RunSettings, store: ChainStore, maxItemBy
 }
 
 function serveHttp(
-  { limits, timing, tokens, tls, ca, version }: RunSettings,
+  { limits, timing, files, admin, version }: RunSettings,
   listen: Listen,
   { api, readCluster }: { api: Sequencer; readCluster: ReturnType<typeof clusterReader> },
 ): Promise<HttpServer> {
@@ -168,9 +173,10 @@ function serveHttp(
     maxBlockBytes: limits.maxBlockBytes,
     metrics: { version, readCluster },
     bounds: { holdMs: Math.min(timing.ttlMs + HOLD_BEYOND_LEASE_MS, HOLD_LIMIT_MS) },
-    ...(tokens === undefined ? {} : { tokens: () => tokens.current() }),
-    ...(tls ? { tls } : {}),
-    ...(ca === undefined ? {} : { ca }),
+    ...(files.tokens === undefined ? {} : { tokens: () => files.tokens!.current() }),
+    ...(files.certificate ? { tls: files.certificate } : {}),
+    ...(admin ? { admin } : {}),
+    ca: () => files.authority,
   });
 }
 

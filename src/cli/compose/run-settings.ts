@@ -1,6 +1,6 @@
 // All settings of `seq run`, checked before anything is opened: flags, SEQ_*, context and config file, in that order.
 import type { ErrorCode } from '../../core/error-codes.js';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { checkTiming, DEFAULT_LIMITS, DEFAULT_TIMING, type Limits, type Timing } from '../../core/config.js';
@@ -8,8 +8,8 @@ import { EXIT, SeqError } from '../../core/errors.js';
 import { stateHome } from '../../core/home.js';
 import { targetOf } from '../../core/http-call.js';
 import type { LogLevel } from '../../core/log/log.js';
-import { checkListen, parseListen, readCaFile, type Listen } from '../../core/serve/listen.js';
-import { TokenFile } from '../../core/serve/tokens.js';
+import { HttpFiles } from '../../core/serve/http-files.js';
+import { checkListen, parseListen, type Listen } from '../../core/serve/listen.js';
 import { disabledShortcuts } from '../../core/shortcuts.js';
 import { checkAdvertised } from './advertised-url.js';
 import { agreedGiven, type AgreedGiven } from './agreed-settings.js';
@@ -29,12 +29,10 @@ export interface RunSettings {
   listen: Listen | null;
   /** The address for other sequencers. '' to find one. */
   advertise: string;
-  token?: string;
-  /** The tokens of callers, which may change. The first one is `token` at start. */
-  tokens?: TokenFile;
-  /** The certificate authority that signed the other sequencers' certificates. */
-  ca?: string;
-  tls?: { cert: Buffer; key: Buffer };
+  /** Where health and metrics alone are answered. */
+  admin: Listen | null;
+  /** Tokens, certificate and authority. They may change while it runs. */
+  files: HttpFiles;
   peers: string[];
   exec: { command: string; args: string[] } | null;
   bootstrap: boolean;
@@ -104,15 +102,18 @@ export async function runSettings(
       'the newest block and the one it proves are always kept',
     );
   const http = get('http', asText, '');
-  const tokenFile = get('http-token-file', asText, '');
-  const certificate = get('http-cert', asText, '');
-  const authority = get('http-ca', asText, '');
-  const ca = authority === '' ? undefined : readCaFile(authority);
-  const tokens = tokenFile === '' ? undefined : new TokenFile(tokenFile);
-  const token = tokens?.current()[0].token;
+  const files = new HttpFiles({
+    tokens: get('http-token-file', asText, ''),
+    certificate: get('http-cert', asText, ''),
+    key: get('http-key', asText, ''),
+    authority: get('http-ca', asText, ''),
+  });
   const listen = http === '' ? null : parseListen(http);
+  const admin = adminOf(get('admin', asText, ''), listen);
   // Checked again before binding. It is checked here so that a bad address is reported before the nodes are asked.
-  if (listen) checkListen(listen, { token: token !== undefined, tls: certificate !== '' });
+  const protection = { token: files.tokens !== undefined, tls: files.certificate !== undefined };
+  if (listen) checkListen(listen, protection);
+  if (admin) checkListen(admin, protection, '--admin');
   const id = idOf(get('id', asText, hostname()));
   const store = get('store', asText, '');
   const peers = get('peer', asList, [] as string[]);
@@ -136,12 +137,8 @@ export async function runSettings(
     warmUp: !disabledShortcuts(sources.env['SEQ_DISABLE']).has('warm-up'),
     listen,
     advertise: checkAdvertised(get('advertise', asText, '')),
-    ...(token === undefined ? {} : { token }),
-    ...(tokens === undefined ? {} : { tokens }),
-    ...(ca === undefined ? {} : { ca }),
-    ...(certificate === ''
-      ? {}
-      : { tls: { cert: pem(certificate, '--http-cert'), key: pem(get('http-key', asText, ''), '--http-key') } }),
+    admin,
+    files,
     agreed,
     storeDir: (clusterId, lane) =>
       store !== ''
@@ -149,7 +146,7 @@ export async function runSettings(
         : join(stateHome(sources.env), 'seq', 'run', lane === '' ? clusterId : `${clusterId}-${lane}`, id),
     formerStores: () => (store !== '' ? [] : storesBelow(join(stateHome(sources.env), 'seq', 'run'), id)),
     logLevel: get('log-level', asText, 'info') as LogLevel,
-    secrets: tokens === undefined ? [] : tokens.current().map((one) => one.token),
+    secrets: files.tokens === undefined ? [] : files.tokens.current().map((one) => one.token),
   };
 }
 
@@ -182,12 +179,10 @@ function idOf(text: string): string {
   );
 }
 
-function pem(path: string, flag: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    throw bad('UNREADABLE_FILE', `${flag}: ${path} cannot be read`, (error as Error).message);
-  }
+function adminOf(text: string, listen: Listen | null): Listen | null {
+  if (text === '') return null;
+  if (listen !== null) return parseListen(text, '--admin');
+  throw usageError('--admin needs --http', ['health and metrics are those of the HTTP server: add --http HOST:PORT']);
 }
 
 function bad(code: ErrorCode, message: string, why: string): SeqError {

@@ -8,7 +8,7 @@ const FLAGS = [
   ...['output', 'interval', 'no-color', 'no-input'],
   ...['id', 'store', 'ttl', 'block-time', 'eager', 'priority', 'producer', 'bootstrap', 'no-readmit', 'log-level'],
   ...['max-block-bytes', 'retain-blocks', 'retain-bytes', 'dedup-items', 'dedup-window', 'peer'],
-  ...['advertise', 'http', 'http-ca', 'http-cert', 'http-key', 'http-token-file'],
+  ...['admin', 'advertise', 'http', 'http-ca', 'http-cert', 'http-key', 'http-token-file'],
 ];
 /** Variables that are no flags. */
 const OTHERS = [

@@ -28,6 +28,8 @@ export interface TlsSettings {
 interface Renewed {
   password?: string;
   tls?: TlsSettings;
+  /** The password for the sentinels. */
+  sentinelPassword?: string;
 }
 
 export interface ConnectionSettings {
@@ -234,7 +236,7 @@ export class Connection {
       settings.renew === undefined
         ? this.connect(opening, settings, connectLimitMs)
         : settings.renew().then(
-            (renewed) => this.connect(opening, { ...settings, ...renewed }, connectLimitMs),
+            (renewed) => this.connect(opening, withRenewed(settings, renewed), connectLimitMs),
             // A secret that cannot be read now is tried as it was.
             () => this.connect(opening, settings, connectLimitMs),
           );
@@ -298,6 +300,17 @@ export class Connection {
       });
     });
   }
+}
+
+function withRenewed(settings: ConnectionSettings, { sentinelPassword, ...renewed }: Renewed): ConnectionSettings {
+  const { sentinel } = settings;
+  return {
+    ...settings,
+    ...renewed,
+    ...(sentinel === undefined || sentinelPassword === undefined
+      ? {}
+      : { sentinel: { ...sentinel, password: sentinelPassword } }),
+  };
 }
 
 /** AUTH, SELECT, and a PING that proves that the server answers, in one round trip. */

@@ -43,7 +43,7 @@ export interface SequencerOptions {
   /** Peers named with --peer. Peers from presence records are asked, too. */
   peers: readonly string[];
   peerToken?: () => string;
-  peerCa?: string;
+  peerCa?: () => string | undefined;
   /** Fetches blocks that the nodes have trimmed. The default reads peers' feeds over HTTP. */
   catchUp?: (options: CatchUpOptions) => Promise<void>;
 }

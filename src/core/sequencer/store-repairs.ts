@@ -25,7 +25,7 @@ export interface StoreRepairsOptions {
   url: string;
   peers: readonly string[];
   peerToken?: () => string;
-  peerCa?: string;
+  peerCa?: () => string | undefined;
 }
 
 export class StoreRepairs {
@@ -97,6 +97,7 @@ export class StoreRepairs {
       yield { block: { height, hash, parent, timestamp, epoch, data }, from: node.id };
     }
     const { url, peers, peerToken, peerCa, store, identity } = this.options;
+    const ca = peerCa?.();
     const seen = await this.probeNodes();
     const shown = seen.replies.flatMap((reply) =>
       reply?.outcome === 'accepted' ? reply.value.sequencers.map((one) => one.url) : [],
@@ -112,7 +113,7 @@ export class StoreRepairs {
           to: height,
           signal: this.signal,
           ...(peerToken === undefined ? {} : { token: peerToken() }),
-          ...(peerCa === undefined ? {} : { ca: peerCa }),
+          ...(ca === undefined ? {} : { ca }),
         }))
           yield { block, from: peer };
       } catch {

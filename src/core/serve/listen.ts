@@ -14,7 +14,7 @@ export interface Listen {
  * `HOST:PORT`, `[::1]:PORT`, `:PORT` or `PORT` (the last two mean 127.0.0.1). Port 0 asks for any free one. Throws
  * SeqError 78.
  */
-export function parseListen(text: string): Listen {
+export function parseListen(text: string, flag = '--http'): Listen {
   const match =
     /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:\[\]]*)):(\d{1,5})$/.exec(text) ??
     (/^\d{1,5}$/.test(text) ? [text, undefined, '', text] : null);
@@ -24,12 +24,12 @@ export function parseListen(text: string): Listen {
     throw new SeqError({
       code: 'HTTP_ADDRESS',
       exit: EXIT.config,
-      message: `--http ${JSON.stringify(text)} is not HOST:PORT`,
+      message: `${flag} ${JSON.stringify(text)} is not HOST:PORT`,
       why:
         'a host (or nothing, for loopback), a colon and a port from 0 to 65535 are needed; IPv6 ' +
         'addresses stand in brackets',
       changed: 'nothing',
-      next: ['--http 127.0.0.1:7070'],
+      next: [`${flag} 127.0.0.1:7070`],
     });
   }
   return { host, port };
@@ -43,12 +43,12 @@ export function isLoopback(host: string): boolean {
 }
 
 /** Throws SeqError 78 HTTP_NOT_LOOPBACK when a wider address has neither token nor TLS. */
-export function checkListen(listen: Listen, protection: { token: boolean; tls: boolean }): void {
+export function checkListen(listen: Listen, protection: { token: boolean; tls: boolean }, flag = '--http'): void {
   if (isLoopback(listen.host) || protection.token || protection.tls) return;
   throw new SeqError({
     code: 'HTTP_NOT_LOOPBACK',
     exit: EXIT.config,
-    message: `--http ${listen.host}:${listen.port} is not a loopback address, and there is neither a token nor TLS`,
+    message: `${flag} ${listen.host}:${listen.port} is not a loopback address, and there is neither a token nor TLS`,
     why: 'whoever reaches this port could put items into the chain and read it',
     changed: 'nothing',
     next: [`--http 127.0.0.1:${listen.port}`, '--http-token-file FILE (a secret that callers send as a bearer token)'],
@@ -73,24 +73,24 @@ export function readCaFile(path: string): string {
 }
 
 /** Turns an error of listening into an error for the operator. */
-export function listenError(listen: Listen, error: unknown): SeqError {
+export function listenError(listen: Listen, error: unknown, flag = '--http'): SeqError {
   const code = (error as { code?: string }).code ?? '';
   const at = `${listen.host}:${listen.port}`;
   if (code === 'EADDRINUSE') {
     return new SeqError({
       code: 'PORT_IN_USE',
       exit: EXIT.config,
-      message: `--http ${at}: the port is in use`,
+      message: `${flag} ${at}: the port is in use`,
       why: 'another process listens there',
       changed: 'nothing',
-      next: [`ss -ltnp 'sport = :${listen.port}'`, `--http ${listen.host}:0 (any free port)`],
+      next: [`ss -ltnp 'sport = :${listen.port}'`, `${flag} ${listen.host}:0 (any free port)`],
       cause: error,
     });
   }
   return new SeqError({
     code: 'HTTP_ADDRESS',
     exit: EXIT.config,
-    message: `--http ${at}: cannot listen there`,
+    message: `${flag} ${at}: cannot listen there`,
     why: (error as Error).message,
     changed: 'nothing',
     next: ['name an address of this machine and a port that this user may bind (above 1023)'],

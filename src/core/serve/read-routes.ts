@@ -1,20 +1,14 @@
-// What can be read over HTTP: blocks, the confirmed head, status, health, metrics. Health has three separate questions.
-// Is the process alive (/livez: its event loop runs, whatever Redis does)? Could it lead (/readyz)? Does it lead right
-// now (/leader: by remaining validity)?
-import type { FastifyInstance, FastifyReply } from 'fastify';
+// What can be read over HTTP: blocks, the confirmed head, and the status.
+import type { FastifyInstance } from 'fastify';
 import type { SequencerApi } from '../ports.js';
 import { blockLine, writeFeed } from './feed.js';
-import { envelope, failureFrom, HttpError, malformed, unavailable, retryAfter } from './envelope.js';
+import { envelope, failureFrom, HttpError, malformed, unavailable } from './envelope.js';
 import { ID_HEADER } from './forward.js';
 import { maxItemBytes, MAX_KEY_BYTES, type HttpLimits } from './limits.js';
-import type { Metrics } from './metrics.js';
 
 export interface ReadRouteOptions {
   api: SequencerApi;
   limits: HttpLimits;
-  metrics: Metrics;
-  /** /livez fails when the event loop last ran longer ago than this. */
-  loopAgeLimitMs: number;
   headMs: number;
   stallMs: number;
   /** Aborted when the server closes: ends live feeds. */
@@ -36,17 +30,14 @@ function heightOf(text: unknown, name: string): number {
   return height;
 }
 
-export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): void {
+/** Returns how many live feeds there are, whenever it is asked. */
+export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): () => number {
   const feeds = { open: 0 };
   blockRoute(app, options);
   feedRoutes(app, options, feeds);
   headRoute(app, options);
   statusRoute(app, options);
-  healthRoutes(app, options);
-  app.get('/metrics', async (_request, reply) => {
-    const { type, text } = await options.metrics.render(options.api.status(), feeds.open);
-    return reply.header('content-type', type).send(text);
-  });
+  return () => feeds.open;
 }
 
 function blockRoute(app: FastifyInstance, { api }: ReadRouteOptions): void {
@@ -143,33 +134,6 @@ function statusRoute(app: FastifyInstance, { api, limits }: ReadRouteOptions): v
       maxBodyBytes: limits.maxBodyBytes,
     },
   }));
-}
-
-function healthRoutes(app: FastifyInstance, { api, loopAgeLimitMs }: ReadRouteOptions): void {
-  app.get('/livez', async (_request, reply) => {
-    const { loopAgeMs } = api.status();
-    const live = loopAgeMs <= loopAgeLimitMs;
-    return health(reply, live, { live, loopAgeMs, limitMs: loopAgeLimitMs, pid: process.pid });
-  });
-  app.get('/readyz', async (_request, reply) => {
-    const { ready, why, blocked } = api.status();
-    const could = ready && blocked === '';
-    return health(reply, could, { ready: could, why: ready ? blocked || why : why });
-  });
-  app.get('/leader', async (_request, reply) => {
-    const { role, leaseMs, epoch, id, leader } = api.status();
-    // A leader whose lease has run out is not a leader, even before it knows.
-    const leads = role === 'leader' && leaseMs > 0;
-    return health(reply, leads, leads ? { leader: true, id, epoch, leaseMs } : { leader: false, id, seen: leader });
-  });
-}
-
-function health(reply: FastifyReply, good: boolean, body: object): FastifyReply {
-  if (!good) reply.header('retry-after', retryAfter({ status: 503 }) ?? '1');
-  return reply
-    .code(good ? 200 : 503)
-    .header('cache-control', 'no-store')
-    .send(body);
 }
 
 /** The height below the store's first block, by bisection. Stores are contiguous (I6). */

@@ -3,17 +3,19 @@
 // knows nothing about Redis or the protocol.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
+import { Server as TlsServer } from 'node:tls';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { ErrorCode } from '../error-codes.js';
 import type { SeqEvent } from '../events.js';
 import type { SequencerApi } from '../ports.js';
-import { limitConnections } from './connections.js';
+import { mostConnections, limitConnections } from './connections.js';
 import { envelope, failureFrom, HttpError, retryAfter } from './envelope.js';
 import { ID_HEADER } from './forward.js';
 import { httpLimits, type HttpLimits } from './limits.js';
 import { checkListen, isLoopback, listenError, type Listen } from './listen.js';
 import { Metrics, type MetricsOptions } from './metrics.js';
 import { FEED_ROUTE, readRoutes } from './read-routes.js';
+import { healthRoutes } from './health-routes.js';
 import type { HttpToken, Scope } from './tokens.js';
 import { submitRoute } from './submit-route.js';
 
@@ -25,10 +27,11 @@ export interface HttpServerOptions {
   token?: string;
   /** The tokens that are taken now, in place of `token`. The first one is sent when forwarding. */
   tokens?: () => readonly [HttpToken, ...HttpToken[]];
-  /** `ca`: the certificate authority to trust when forwarding to a leader that has a private certificate. */
-  tls?: { cert: string | Buffer; key: string | Buffer; ca?: string | Buffer };
-  /** The same `ca`, for a server that has no certificate itself. */
-  ca?: string | Buffer;
+  /** A port of its own for health and metrics alone, with connections of its own. */
+  admin?: Listen;
+  tls?: { cert: string | Buffer; key: string | Buffer };
+  /** The certificate authority to trust, as it is now, when forwarding to a leader that has a private certificate. */
+  ca?: () => string | Buffer | undefined;
   /** What /metrics shows beyond the events of this process. */
   metrics?: MetricsOptions;
   /** For tests and rare needs; the defaults are below. */
@@ -52,6 +55,8 @@ interface Bounds {
   closeMs: number;
   /** Connections at once. Beyond it, the one that has been idle longest is closed. */
   connections: number;
+  /** The same for the port of health and metrics. */
+  adminConnections: number;
 }
 
 const DEFAULT_BOUNDS: Bounds = {
@@ -63,7 +68,8 @@ const DEFAULT_BOUNDS: Bounds = {
   stallMs: 120_000,
   loopAgeLimitMs: 10_000,
   closeMs: 2000,
-  connections: 1024,
+  connections: mostConnections(),
+  adminConnections: 64,
 };
 
 /** How long the last answer on a connection has to reach its caller. */
@@ -73,6 +79,10 @@ export interface HttpServer {
   /** `http://127.0.0.1:7070`, with the actual port. */
   readonly url: string;
   readonly port: number;
+  /** The address of health and metrics alone. '' when there is none. */
+  readonly adminUrl: string;
+  /** New connections get this certificate. Open ones go on. */
+  useCertificate(pair: { cert: string | Buffer; key: string | Buffer }): void;
   /** Call it with every SeqEvent of the engine. It feeds the counters of /metrics. */
   observe(event: SeqEvent): void;
   /** Ends feeds, lets requests finish for closeMs, then cuts the remaining ones. */
@@ -81,26 +91,17 @@ export interface HttpServer {
 
 /** Listens, or throws SeqError 78 (HTTP_NOT_LOOPBACK, PORT_IN_USE, HTTP_ADDRESS). */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  checkListen(options.listen, { token: tokensOf(options) !== undefined, tls: options.tls !== undefined });
+  const protection = { token: tokensOf(options) !== undefined, tls: options.tls !== undefined };
+  checkListen(options.listen, protection);
+  if (options.admin) checkListen(options.admin, protection, '--admin');
   const bounds: Bounds = { ...DEFAULT_BOUNDS, ...options.bounds };
   const limits: HttpLimits = { ...httpLimits(options.maxBlockBytes), ...options.limits };
   const metrics = new Metrics(options.metrics);
   const closing = new AbortController();
-  const app = createApp(options, bounds);
-  app.addHook('onResponse', async ({ method, routeOptions }, reply) => {
-    // A path that is no route of ours, or a method that nobody knows, must not become a label.
-    const route = routeOptions.url ?? 'none';
-    metrics.answered({
-      route,
-      method: route === 'none' ? '' : method,
-      status: reply.raw.statusCode,
-      ms: route === FEED_ROUTE && method === 'GET' ? null : reply.elapsedTime,
-    });
-  });
+  const app = createApp(options, bounds, bounds.connections);
   const shared = { api: options.api, limits, metrics };
-  readRoutes(app, {
+  const feeds = readRoutes(app, {
     ...shared,
-    loopAgeLimitMs: bounds.loopAgeLimitMs,
     headMs: bounds.headMs,
     stallMs: bounds.stallMs,
     closing: closing.signal,
@@ -111,23 +112,59 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     connectMs: bounds.connectMs,
     holdMs: bounds.holdMs,
     outgoingToken: () => tokensOf(options)?.()[0].token,
-    ...caOf(options),
+    ...(options.ca === undefined ? {} : { ca: options.ca }),
   });
+  const admin = options.admin ? createApp(options, bounds, bounds.adminConnections) : undefined;
+  const apps = admin ? [app, admin] : [app];
+  for (const one of apps) {
+    countAnswers(one, metrics);
+    healthRoutes(one, { api: options.api, metrics, feeds, loopAgeLimitMs: bounds.loopAgeLimitMs });
+  }
   try {
-    await app.listen(options.listen);
+    const url = await listenOn(app, options.listen, options.tls !== undefined);
+    const adminUrl = admin ? await listenOn(admin, options.admin!, options.tls !== undefined, '--admin') : '';
+    let closed: Promise<void> | undefined;
+    return {
+      url,
+      port: (app.server.address() as AddressInfo).port,
+      adminUrl,
+      useCertificate(pair) {
+        for (const { server } of apps) if (server instanceof TlsServer) server.setSecureContext(pair);
+      },
+      observe: (event) => metrics.observe(event),
+      // Health is answered until the end.
+      close: () =>
+        (closed ??= closeApp(app, closing, bounds.closeMs).finally(() => admin && closeApp(admin, closing, 0))),
+    };
   } catch (error) {
-    await app.close();
-    throw listenError(options.listen, error);
+    await Promise.all(apps.map((one) => one.close()));
+    throw error;
+  }
+}
+
+function countAnswers(app: FastifyInstance, metrics: Metrics): void {
+  app.addHook('onResponse', async ({ method, routeOptions }, reply) => {
+    // A path that is no route of ours, or a method that nobody knows, must not become a label.
+    const route = routeOptions.url ?? 'none';
+    metrics.answered({
+      route,
+      method: route === 'none' ? '' : method,
+      status: reply.raw.statusCode,
+      ms: route === FEED_ROUTE && method === 'GET' ? null : reply.elapsedTime,
+    });
+  });
+}
+
+/** Returns the address, with the actual port. Throws SeqError 78. */
+async function listenOn(app: FastifyInstance, listen: Listen, secure: boolean, flag = '--http'): Promise<string> {
+  try {
+    await app.listen(listen);
+  } catch (error) {
+    throw listenError(listen, error, flag);
   }
   const { port } = app.server.address() as AddressInfo;
-  const host = options.listen.host.includes(':') ? `[${options.listen.host}]` : options.listen.host;
-  let closed: Promise<void> | undefined;
-  return {
-    url: `${options.tls ? 'https' : 'http'}://${host}:${port}`,
-    port,
-    observe: (event) => metrics.observe(event),
-    close: () => (closed ??= closeApp(app, closing, bounds.closeMs)),
-  };
+  const host = listen.host.includes(':') ? `[${listen.host}]` : listen.host;
+  return `${secure ? 'https' : 'http'}://${host}:${port}`;
 }
 
 async function closeApp(app: FastifyInstance, closing: AbortController, closeMs: number): Promise<void> {
@@ -140,7 +177,7 @@ async function closeApp(app: FastifyInstance, closing: AbortController, closeMs:
   }
 }
 
-function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance {
+function createApp(options: HttpServerOptions, bounds: Bounds, connections: number): FastifyInstance {
   // Says who answers: an address may lead to another sequencer than the one that announced it.
   const { id } = options.api.status();
   const shared = {
@@ -185,9 +222,9 @@ function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance 
     connectionsCheckingInterval: 1000,
   };
   const app = (options.tls
-    ? Fastify({ ...shared, https: { ...http, cert: options.tls.cert, key: options.tls.key } })
+    ? Fastify({ ...shared, https: { ...http, cert: options.tls.cert, key: options.tls.key, handshakeTimeout: 10_000 } })
     : Fastify({ ...shared, http })) as unknown as FastifyInstance;
-  limitConnections(app.server, bounds.connections, options.tls !== undefined);
+  limitConnections(app.server, connections, options.tls !== undefined);
   // Bodies stay streams: routes read them within their own bounds. An item is bytes, whatever its Content-Type says.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
@@ -237,11 +274,6 @@ function sendFailure(reply: FastifyReply, error: unknown): void {
     .code(failure.status)
     .type('application/json')
     .send(JSON.stringify(envelope(failure)));
-}
-
-function caOf({ ca, tls }: Pick<HttpServerOptions, 'ca' | 'tls'>): { ca?: string | Buffer } {
-  const trusted = ca ?? tls?.ca;
-  return trusted === undefined ? {} : { ca: trusted };
 }
 
 function tokensOf({ token, tokens }: HttpServerOptions): HttpServerOptions['tokens'] {

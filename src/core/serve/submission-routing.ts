@@ -13,7 +13,8 @@ export interface RoutingOptions {
   api: SequencerApi;
   /** The token to send to the leader, as it is now. */
   outgoingToken?: () => string | undefined;
-  ca?: string | Buffer;
+  /** The certificate authority to trust, as it is now. */
+  ca?: () => string | Buffer | undefined;
   /** A submission whose outcome is not known after this time is answered as unknown. */
   submitMs: number;
   connectMs: number;
@@ -249,8 +250,8 @@ async function passOn(
   options: RoutingOptions,
   limitMs: number,
 ): Promise<HttpAnswer> {
-  const { api, ca, connectMs } = options;
-  const token = options.outgoingToken?.();
+  const { api, connectMs } = options;
+  const [token, ca] = [options.outgoingToken?.(), options.ca?.()];
   const { body, headers, gone } = submission;
   const broken = new AbortController();
   let succeeded: NodeJS.Timeout | undefined;

@@ -38,14 +38,18 @@ export class TokenFile {
     this.readAt = performance.now();
     try {
       const version = versionOf(this.path);
-      if (version !== this.version) {
-        this.tokens = this.read();
-        this.version = version;
-      }
+      if (version !== this.version) this.reload();
     } catch {
       return this.tokens;
     }
     return this.tokens;
+  }
+
+  /** Reads the file now. Throws SeqError 78, and keeps what it had. */
+  reload(): void {
+    const version = versionOf(this.path);
+    this.tokens = this.read();
+    this.version = version;
   }
 
   private read(): [HttpToken, ...HttpToken[]] {

@@ -13,7 +13,14 @@ import {
   type WrongKey,
 } from '../../dialect-fuel/types.js';
 import type { NodeReply } from '../../protocol/types.js';
-import { Connection, isErrorReply, send, type SentinelSettings, type TlsSettings } from '../connection.js';
+import {
+  Connection,
+  isErrorReply,
+  send,
+  type ConnectionSettings,
+  type SentinelSettings,
+  type TlsSettings,
+} from '../connection.js';
 import { list, parseInfo, readOrUnknown, text, UnreadableReply } from '../replies.js';
 import { parseNodeUrl } from '../url.js';
 import type { Wire } from '../wire/wire.js';
@@ -25,6 +32,7 @@ export interface FuelNodeOptions {
   username?: string;
   password?: string;
   tls?: TlsSettings;
+  renew?: ConnectionSettings['renew'];
   sentinel?: SentinelSettings;
   /** false: ioredis writes the commands and reads the answers (SEQ_DISABLE=own-resp). */
   ownResp?: boolean;
@@ -42,7 +50,7 @@ export class FuelNode implements FuelPort {
 
   constructor(options: FuelNodeOptions) {
     const address = parseNodeUrl(options.url);
-    const { leaseKey: lock, username, password, tls, sentinel, ownResp } = options;
+    const { leaseKey: lock, username, password, tls, sentinel, ownResp, renew } = options;
     this.id = options.id;
     this.url = address.redacted;
     this.keys = { lock, epoch: `${lock}:epoch:token`, stream: `${lock}:block:stream`, index: `${lock}:heights:index` };
@@ -50,6 +58,7 @@ export class FuelNode implements FuelPort {
       address,
       ...(username === undefined ? {} : { username }),
       ...(password === undefined ? {} : { password }),
+      ...(renew === undefined ? {} : { renew }),
       ...(tls === undefined ? {} : { tls }),
       ...(sentinel === undefined ? {} : { sentinel }),
       ...(ownResp === undefined ? {} : { ownResp }),

@@ -15,7 +15,7 @@ export interface BringUpOptions {
   /** Peers named with --peer. Peers from presence records are asked, too. */
   peers: readonly string[];
   peerToken?: () => string;
-  peerCa?: string;
+  peerCa?: () => string | undefined;
   catchUp?: (options: CatchUpOptions) => Promise<void>;
 }
 
@@ -35,6 +35,7 @@ export class BringUp {
     this.catchingUp = true;
     try {
       const views = admittedViews(seen).filter((view) => view.head > store.head().height);
+      const ca = peerCa?.();
       const target = views.sort((a, b) => a.floor - b.floor)[0];
       if (!target) return;
       const shown = views.flatMap((view) =>
@@ -45,7 +46,7 @@ export class BringUp {
         to: { height: target.floor, hash: target.floorHash },
         peers: [...new Set([...peers, ...shown])].filter((one) => one !== '' && one !== url),
         ...(peerToken === undefined ? {} : { token: peerToken() }),
-        ...(peerCa === undefined ? {} : { ca: peerCa }),
+        ...(ca === undefined ? {} : { ca }),
         signal: this.signal,
         apply: (block) => {
           if (block.height <= store.head().height) return undefined; // the nodes brought it meanwhile

@@ -1,0 +1,46 @@
+// Health and metrics. Health has three separate questions. Is the process alive (/livez: its event loop runs, whatever
+// Redis does)? Could it lead (/readyz)? Does it lead right now (/leader: by remaining validity)?
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { SequencerApi } from '../ports.js';
+import { retryAfter } from './envelope.js';
+import type { Metrics } from './metrics.js';
+
+export interface HealthRouteOptions {
+  api: SequencerApi;
+  metrics: Metrics;
+  /** Live feeds now. */
+  feeds(): number;
+  /** /livez fails when the event loop last ran longer ago than this. */
+  loopAgeLimitMs: number;
+}
+
+export function healthRoutes(app: FastifyInstance, { api, metrics, feeds, loopAgeLimitMs }: HealthRouteOptions): void {
+  app.get('/livez', async (_request, reply) => {
+    const { loopAgeMs } = api.status();
+    const live = loopAgeMs <= loopAgeLimitMs;
+    return health(reply, live, { live, loopAgeMs, limitMs: loopAgeLimitMs, pid: process.pid });
+  });
+  app.get('/readyz', async (_request, reply) => {
+    const { ready, why, blocked } = api.status();
+    const could = ready && blocked === '';
+    return health(reply, could, { ready: could, why: ready ? blocked || why : why });
+  });
+  app.get('/leader', async (_request, reply) => {
+    const { role, leaseMs, epoch, id, leader } = api.status();
+    // A leader whose lease has run out is not a leader, even before it knows.
+    const leads = role === 'leader' && leaseMs > 0;
+    return health(reply, leads, leads ? { leader: true, id, epoch, leaseMs } : { leader: false, id, seen: leader });
+  });
+  app.get('/metrics', async (_request, reply) => {
+    const { type, text } = await metrics.render(api.status(), feeds());
+    return reply.header('content-type', type).send(text);
+  });
+}
+
+function health(reply: FastifyReply, good: boolean, body: object): FastifyReply {
+  if (!good) reply.header('retry-after', retryAfter({ status: 503 }) ?? '1');
+  return reply
+    .code(good ? 200 : 503)
+    .header('cache-control', 'no-store')
+    .send(body);
+}
