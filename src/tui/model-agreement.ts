@@ -9,7 +9,7 @@ import type { Data, NodeTrack } from './model-state.js';
 
 export interface AgreementRow {
   verdict: HeightVerdict;
-  /** One per node, in order: a letter per block, `.` absent, `?` no answer, `!` corrupt, `o` hole, `-` trimmed. */
+  /** One per node, in order: a letter per block, `.` absent, `?` no answer, `!` damaged, `_` hole, `-` trimmed. */
   marks: string[];
   /** The block's own time, ms since the Unix epoch. Null when no copy was read. */
   timestamp: number | null;
@@ -81,8 +81,8 @@ export function entryAt(node: NodeTrack, height: Height) {
 function mark(node: NodeTrack, verdict: HeightVerdict): string {
   const { id } = node;
   if (node.probe?.reply.outcome !== 'accepted') return '?';
-  if (verdict.corrupt.some((one) => one.node === id)) return '!';
-  if (verdict.missing.includes(id)) return 'o';
+  if (verdict.damaged.some((one) => one.node === id)) return '!';
+  if (verdict.missing.includes(id)) return '_';
   if (verdict.trimmed.includes(id)) return '-';
   const hashes = [
     ...new Set([...(verdict.hash === null ? [] : [verdict.hash]), ...verdict.candidates.map((one) => one.hash)]),

@@ -56,7 +56,7 @@ export function sequencerList(state: WatchState): Listed<SequencerRow>[] {
   return (shown(state).view?.sequencers ?? [])
     .filter((one) => matches(filterOf(state, 'sequencers'), one.id, one.role, one.version, one.why))
     .sort((a, b) =>
-      sort === 'role' ? roles[a.role] - roles[b.role] : sort === 'lag' ? (b.lagBlocks ?? 0) - (a.lagBlocks ?? 0) : 0,
+      sort === 'role' ? roles[a.role] - roles[b.role] : sort === 'lag' ? (b.lag ?? 0) - (a.lag ?? 0) : 0,
     )
     .map((value) => ({ value, detail: { of: 'sequencer', id: value.id } }));
 }

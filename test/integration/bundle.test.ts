@@ -197,7 +197,7 @@ describe('bundle', () => {
       const found = await seq(['stream', 'verify', '--on', 'r2', '--from-bundle', bundle]);
       expect([found.code, found.data]).toMatchObject([
         1,
-        { total: 1, violations: [{ node: 'r2', height: '20', code: 'CORRUPT' }] },
+        { total: 1, violations: [{ node: 'r2', height: '20', code: 'DAMAGED' }] },
       ]);
     },
     300_000,

@@ -205,7 +205,7 @@ describe('matrix', () => {
       (one) => `${one.node} ${one.height} ${one.code}`,
     );
     expect(code).toBe(1);
-    expect(found).toEqual(expect.arrayContaining(['r2 3 CORRUPT', 'r3 2 HOLE', 'r3 null NOT_ADMITTED']));
+    expect(found).toEqual(expect.arrayContaining(['r2 3 DAMAGED', 'r3 2 HOLE', 'r3 null NOT_ADMITTED']));
     expect(found.filter((one) => one.startsWith('r1'))).toEqual([]);
     expect((await picture('--height', '3'))[0]).toBe('3 committed A!a');
     expect(await seq('stream', 'diff', '--on', 'r2', '--exit-code')).toMatchObject({

@@ -125,7 +125,7 @@ describe('stepdown', () => {
   test('history: after two hand-overs → who led when, what it cost, who asked for it', async () => {
     const { code, data } = await seq('history');
     const terms = data['terms'] as unknown as {
-      holder: string;
+      leader: string;
       epoch: string;
       ended: string;
       current: boolean;

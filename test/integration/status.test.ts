@@ -95,7 +95,7 @@ describe('status: real servers', () => {
           lag: 0,
           error: null,
         })),
-        sequencers: [{ id: 'seq-a', role: 'leader', height: '3', lagBlocks: 0, pid: 42 }],
+        sequencers: [{ id: 'seq-a', role: 'leader', height: '3', lag: 0, pid: 42 }],
       });
       const table = await runSeq(['status', ...flags, '--node-timeout', '1s', '-o', 'table']);
       expect(table.stdout.split('\n')[0]).toMatch(/^OK {2}seq-a leads under epoch 1, height 3 is committed/);

@@ -85,10 +85,73 @@ export async function nextProblem(line: string, shownBy: readonly string[]): Pro
   return null;
 }
 
-/** Throws when a `next` of this run cannot be pasted as it is. */
-export async function checkNext(args: readonly string[], stdout: string, stderr: string): Promise<void> {
+/** These judge the configuration, or are about processes of this machine: what they answer is no fault of the line. */
+const NOT_RUN = /^(config:validate|lab:(?!status|logs)|context:(?!ls)|run|submit|completion|chaos|bench|stream:export)/;
+/** They go on until they are told to stop. */
+const ENDLESS: Record<string, string[]> = { watch: ['--count', '1'], wait: ['--timeout', '100ms'] };
+/** What the parser, and the search for a cluster, say of a line that does not run. */
+const CANNOT_RUN = new Set([
+  'USAGE',
+  'UNKNOWN_COMMAND',
+  'NO_CLUSTER',
+  'CONTEXT_NOT_FOUND',
+  'BAD_CONFIG',
+  'BAD_NODE_URL',
+]);
+
+/** Runs a command line of the program in the place of the run that showed it. */
+type Runner = (argv: string[]) => Promise<{ code: number | null; stdout: string; stderr: string }>;
+
+/** The line as a test may run it: it only reads, or stops before its first write, and ends by itself. */
+export async function harmless(line: string): Promise<string[] | null> {
+  const words = shellWords(line).slice(1);
+  config ??= Config.load({ root });
+  const known = await config;
+  const length = [3, 2, 1].find((count) => known.commandIDs.includes(words.slice(0, count).join(':')));
+  const id = words.slice(0, length ?? 0).join(':');
+  // A word in capitals stands for what only the reader knows.
+  if (length === undefined || NOT_RUN.test(id) || words.some((word) => /^[A-Z][A-Z_]+$/.test(word) && id !== 'explain'))
+    return null;
+  const loaded = (await known.findCommand(id, { must: true }).load()) as Command.Class;
+  const flags = { ...loaded.baseFlags, ...loaded.flags };
+  const has = (flag: string): boolean => words.some((word) => word === `--${flag}`);
+  if (words.includes('--help')) return [...words];
+  const more = [
+    ...('dry-run' in flags && !has('dry-run') && !words.includes('-n') ? ['--dry-run'] : []),
+    ...(has('watch') && !has('count') ? ['--count', '1'] : []),
+    ...(has('follow') ? ['--timeout', '100ms'] : []),
+    ...(ENDLESS[id] ?? []),
+  ];
+  return [...words, ...more.filter((word, at) => !(word.startsWith('--') && has(word.slice(2))) || at > 0)];
+}
+
+/** A line of one shape is run once in a test file: the same command with the same flags. */
+const tried = new Set<string>();
+
+async function runProblem(line: string, run: Runner): Promise<string | null> {
+  const argv = await harmless(line);
+  if (argv === null) return null;
+  const shape = argv
+    .filter((word, at) => word.startsWith('-') || (at < 3 && /^[a-z]+$/.test(word)))
+    .map((word) => word.replace(/=.*/, ''))
+    .join(' ');
+  if (tried.has(shape)) return null;
+  tried.add(shape);
+  const { code, stdout, stderr } = await run(argv);
+  const error = /^([A-Z][A-Z_]+): /m.exec(stderr)?.[1] ?? /"code": ?"([A-Z_]+)"/.exec(stdout)?.[1] ?? '';
+  return code === 64 || CANNOT_RUN.has(error) ? `run as ${argv.join(' ')} it ends with ${code}: ${stderr}` : null;
+}
+
+/** Throws when a `next` of this run cannot be pasted as it is. `run`: what only reads is run, there and then. */
+export async function checkNext(
+  args: readonly string[],
+  { code, stdout, stderr }: { code: number | null; stdout: string; stderr: string },
+  run?: Runner,
+): Promise<void> {
   for (const line of nextLines(stdout, stderr)) {
-    const problem = await nextProblem(line, args);
+    // Where the settings are wrong, the next command meets the same settings.
+    const mayRun = run !== undefined && code !== 78;
+    const problem = (await nextProblem(line, args)) ?? (mayRun ? await runProblem(line, run) : null);
     if (problem !== null) throw new Error(`seq ${args.join(' ')} says next: ${line}: ${problem}`);
   }
 }

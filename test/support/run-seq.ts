@@ -25,7 +25,13 @@ export function seqEnvironment(): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(kept), HOME: home, NODE_ENV: 'production' };
 }
 
-export function runSeq(args: string[], env: NodeJS.ProcessEnv = {}): Promise<SeqAnswer> {
+export async function runSeq(args: string[], env: NodeJS.ProcessEnv = {}): Promise<SeqAnswer> {
+  const answer = await runOnce(args, env);
+  await checkNext(args, answer, (argv) => runOnce(argv, env));
+  return answer;
+}
+
+function runOnce(args: string[], env: NodeJS.ProcessEnv): Promise<SeqAnswer> {
   return new Promise((resolve, reject) => {
     const startedAt = performance.now();
     const child = spawn(process.execPath, [PROGRAM, ...args], {
@@ -38,13 +44,12 @@ export function runSeq(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Seq
     child.stderr.on('data', (chunk: Buffer) => err.push(chunk));
     child.on('error', reject);
     child.on('close', (code) => {
-      const answer = {
+      resolve({
         code: code ?? -1,
         stdout: Buffer.concat(out).toString(),
         stderr: Buffer.concat(err).toString(),
         ms: performance.now() - startedAt,
-      };
-      checkNext(args, answer.stdout, answer.stderr).then(() => resolve(answer), reject);
+      });
     });
   });
 }

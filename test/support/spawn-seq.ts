@@ -52,6 +52,15 @@ export function environment(home: string, more: Record<string, string | undefine
 }
 
 export async function runSeq(home: string, args: string[], options: RunOptions = {}): Promise<Ran> {
+  const ran = await runOnce(home, args, options);
+  const { env, cwd } = options;
+  await checkNext(args, ran, (argv) =>
+    runOnce(home, argv, { ...(env === undefined ? {} : { env }), ...(cwd === undefined ? {} : { cwd }) }),
+  );
+  return ran;
+}
+
+async function runOnce(home: string, args: string[], options: RunOptions): Promise<Ran> {
   const startedAt = performance.now();
   const child = spawn(process.execPath, [bin, ...args], {
     env: environment(home, options.env),
@@ -75,6 +84,5 @@ export async function runSeq(home: string, args: string[], options: RunOptions =
   await options.during?.(child);
   const ran = await ended;
   clearTimeout(timer);
-  await checkNext(args, ran.stdout, ran.stderr);
   return ran;
 }

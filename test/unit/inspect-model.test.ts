@@ -392,7 +392,7 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
       for (const view of views) view.sequencers = [];
       views[0]!.sequencers = [presence('seq-b', 5, 999_000), presence('seq-a', 9, 999_900)];
       views[1]!.sequencers = [presence('seq-b', 8, 999_500)];
-      expect(summarize(probes).sequencers.map((s) => [s.id, s.height, s.lagBlocks, s.seenMs])).toEqual([
+      expect(summarize(probes).sequencers.map((s) => [s.id, s.height, s.lag, s.seenMs])).toEqual([
         ['seq-a', 9, 0, 100],
         ['seq-b', 8, 1, 500],
       ]);

@@ -89,7 +89,7 @@ describe('describe: one height', () => {
     [
       'damage',
       [with_('r1', A, 1), bad('r2'), bare('r3')],
-      'height 10: corrupt, and too few sound copies to tell what is committed; r3 lacks it; r2 is ' +
+      'height 10: damaged, and too few sound copies to tell what is committed; r3 lacks it; r2 is ' +
         'damaged there (its hash is wrong)',
     ],
     ['nothing', [bare('r1'), bare('r2'), bare('r3')], 'height 10: nothing there'],

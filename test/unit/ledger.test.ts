@@ -71,7 +71,7 @@ function say(v: HeightVerdict): string {
   const may = v.mayBeCommitted ? ' maybe' : '';
   const notes = [
     ...v.orphans.map((o) => ` orphan ${o.node}`),
-    ...v.corrupt.map((c) => ` corrupt ${c.node}`),
+    ...v.damaged.map((c) => ` damaged ${c.node}`),
     ...v.missing.map((m) => ` hole ${m}`),
   ].join('');
   switch (v.verdict) {
@@ -114,7 +114,7 @@ describe('ledger: three nodes', () => {
     'A   A   .   → committed A 2/3',
     'A   A   ?   → committed A 2/3',
     'A   A   x   → committed A 2/3',
-    'A   A   !   → committed A 2/3 corrupt r3',
+    'A   A   !   → committed A 2/3 damaged r3',
     'A   A   B2  → committed A 2/3 orphan r3',
     'A   A   -   → committed A 2/3',
     'A   .   .   → pending A 1/3',
@@ -146,12 +146,12 @@ describe('ledger: three nodes', () => {
     '=A  =B  .   → conflict: two blocks are committed: A and B',
     '-   -   -   → trimmed',
     '-   ?   ?   → trimmed',
-    '!   .   .   → empty corrupt r1',
-    '!   A   .   → corrupt maybe corrupt r1',
-    '!   !   .   → corrupt maybe corrupt r1 corrupt r2',
+    '!   .   .   → empty damaged r1',
+    '!   A   .   → damaged maybe damaged r1',
+    '!   !   .   → damaged maybe damaged r1 damaged r2',
     '_   A   A   → committed A 2/3 hole r1',
     '_   .   .   → missing hole r1',
-    'A1B2 A  .   → corrupt maybe corrupt r1',
+    'A1B2 A  .   → damaged maybe damaged r1',
     'A1A2 .  .   → pending A 1/3',
   ]);
 });
@@ -226,13 +226,13 @@ describe('ledger: cases from the field', () => {
   test("ledger: an entry above the node's own epoch → damaged, counts for nothing", () => {
     const nodes = ['A9', 'A9', '.'].map(nodeOf).map((node) => ({ ...node, epoch: 5 }) as NodeLedger);
     const [v] = readLedger(nodes, 3, { from: H, to: H });
-    expect(v).toMatchObject({ verdict: 'corrupt', copies: 0 });
+    expect(v).toMatchObject({ verdict: 'damaged', copies: 0 });
   });
   test('ledger: a link broken inside one node → neither of its two entries counts there', () => {
     const odd = nodeOf('A+', 0) as Extract<NodeLedger, { answered: true }>;
     const broken = { ...odd, entries: odd.entries.map((e) => (e.height === H + 1 ? { ...e, parent: 'Z' } : e)) };
     const [v] = readLedger([broken, nodeOf('A', 1), nodeOf('.', 2)], 3, { from: H, to: H });
-    expect(v).toMatchObject({ verdict: 'corrupt', copies: 1, corrupt: [{ node: 'r1' }] });
+    expect(v).toMatchObject({ verdict: 'damaged', copies: 1, damaged: [{ node: 'r1' }] });
   });
   test('ledger: a range → one verdict a height, in order, parents proven by their children', () => {
     const verdicts = readLedger(['A+', 'A+', '.'].map(nodeOf), 3, { from: H - 2, to: H + 2 });

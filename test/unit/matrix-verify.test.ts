@@ -100,7 +100,7 @@ describe('verify', () => {
       found([whole[0]!, whole[1]!, whole[3]!], {
         damaged: [{ id: '3-1', height: 3, why: 'its hash is not that of its content' }],
       }),
-      ['3 CORRUPT'],
+      ['3 DAMAGED'],
     ],
     ['a server that restarted', found(whole, { view: { admission: 'restarted' } }), ['- NOT_ADMITTED']],
     ['empty', found([], { view: { head: 0 } }), []],

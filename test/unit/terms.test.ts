@@ -54,7 +54,7 @@ test.each([
     const [at, to] = [Date.UTC(2026, 0, 1, 12), from + 4];
     const term: Term = {
       epoch: 3,
-      holder: 'seq-a',
+      leader: 'seq-a',
       trimmed: from > 1,
       heightFrom: from,
       heightTo: to,

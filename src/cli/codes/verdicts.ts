@@ -231,10 +231,12 @@ export const VERDICTS = {
     causes: ['a leader that did not reach a quorum'],
     todo: ['seq stream orphans'],
   },
-  CORRUPT: {
-    meaning: 'An entry whose hash, link or fields do not match its content.',
-    causes: ['changed by hand', 'damaged memory or file'],
-    todo: ['seq stream verify', 'the node goes through re-admission'],
+  DAMAGED: {
+    meaning:
+      'An entry whose hash, link or fields do not match its content. As the state of a node: its stream and its ' +
+      'record disagree.',
+    causes: ['changed by hand', 'faulty memory or file', 'evicted keys', 'a partial restore'],
+    todo: ['seq stream verify', 'seq node admit --on ID --damaged'],
   },
   MISSING: {
     meaning: 'A hole: the node lacks a height that it should have.',
@@ -250,10 +252,5 @@ export const VERDICTS = {
     meaning: "The server's run id is not the one noted at admission: it may have lost its last writes.",
     causes: ['a restart', 'a promoted replica', 'a restored dump'],
     todo: ['nothing while a leader runs: it is re-admitted'],
-  },
-  DAMAGED: {
-    meaning: "The node's stream and its record disagree.",
-    causes: ['changed by hand', 'evicted keys', 'a partial restore'],
-    todo: ['seq node admit --on ID'],
   },
 } satisfies Record<string, Code>;

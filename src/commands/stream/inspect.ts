@@ -15,7 +15,7 @@ export default class StreamInspect extends SeqCommand {
   static override summary = 'Show which block every node holds at every height, newest first, and what that adds up to';
   static override description = [
     'The same letter in a row is the same block. Classes: committed, pending, undetermined, orphan, ' +
-      'conflict, corrupt, missing, trimmed (docs/PROTOCOL.md section 9).',
+      'conflict, damaged, missing, trimmed (docs/PROTOCOL.md section 9).',
     '--on shows the columns of some nodes alone; what a height is, is still judged over all of them.',
     'Any range is read a piece at a time; plain, csv and ndjson are written as they come, a table ' +
       'and JSON hold up to 100,000 heights.',

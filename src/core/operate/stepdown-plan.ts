@@ -19,7 +19,7 @@ interface Candidate {
   /** Why it is not ready, '' otherwise. */
   why: string;
   height: Height;
-  lagBlocks: number | null;
+  lag: number | null;
   /** Its node list is another than the leader's. */
   configDrift: boolean;
   host: string;
@@ -203,7 +203,7 @@ function candidatesOf(view: ClusterView, probes: readonly NodeProbe[], leader: L
         ready: why === '',
         why,
         height: s.height,
-        lagBlocks: s.lagBlocks,
+        lag: s.lag,
         configDrift,
         host: s.host,
       };

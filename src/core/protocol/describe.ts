@@ -110,8 +110,8 @@ function headline(v: HeightVerdict): string {
       return `${at}: an orphan, ${block} is committed there and retained by no node that answered`;
     case 'conflict':
       return `${at}: CONFLICT, ${v.why}`;
-    case 'corrupt':
-      return `${at}: corrupt, and too few sound copies to tell what is committed`;
+    case 'damaged':
+      return `${at}: damaged, and too few sound copies to tell what is committed`;
     case 'missing':
       return `${at}: missing from a node that holds what is below and above it`;
     case 'trimmed':
@@ -123,9 +123,9 @@ function headline(v: HeightVerdict): string {
 
 function besides(v: HeightVerdict): string[] {
   const out: string[] = [];
-  const corrupt = v.corrupt.map((one) => one.node);
+  const damaged = v.damaged.map((one) => one.node);
   const orphans = v.orphans.map((one) => one.node);
-  const without = v.lacking.filter((id) => !corrupt.includes(id) && !orphans.includes(id) && !v.missing.includes(id));
+  const without = v.lacking.filter((id) => !damaged.includes(id) && !orphans.includes(id) && !v.missing.includes(id));
   if (without.length > 0 && v.verdict !== 'empty' && v.hash !== null && v.verdict !== 'conflict') {
     out.push(`${listed(without)} ${without.length === 1 ? 'lacks' : 'lack'} it`);
   }
@@ -133,7 +133,7 @@ function besides(v: HeightVerdict): string[] {
     out.push(
       `${listed(v.orphans.map((one) => `${one.node} holds ${shortHash(one.hash)} of epoch ${one.epoch}`))}, an orphan`,
     );
-  for (const one of v.corrupt) out.push(`${one.node} is damaged there (${one.why})`);
+  for (const one of v.damaged) out.push(`${one.node} is damaged there (${one.why})`);
   if (v.missing.length > 0) out.push(`${listed(v.missing)} ${v.missing.length === 1 ? 'has' : 'have'} a hole there`);
   if (v.trimmed.length > 0 && v.verdict !== 'trimmed')
     out.push(`${listed(v.trimmed)} ${v.trimmed.length === 1 ? 'has' : 'have'} trimmed it`);

@@ -52,7 +52,7 @@ type Cell =
   | { is: 'trimmed'; hash: Hash | null }
   /** Between the node's floor and head, but not there (I6 is broken). */
   | { is: 'missing' }
-  | { is: 'corrupt'; why: string }
+  | { is: 'damaged'; why: string }
   | { is: 'unknown' };
 
 export type VerdictKind =
@@ -61,7 +61,7 @@ export type VerdictKind =
   | 'undetermined'
   | 'orphan'
   | 'conflict'
-  | 'corrupt'
+  | 'damaged'
   | 'missing'
   | 'trimmed'
   /** No block is there yet: the height is above every head, and the nodes without an answer are no quorum alone. */
@@ -92,7 +92,7 @@ export interface HeightVerdict {
   leftOut: string[];
   /** Entries of other blocks at a height where a block is committed. */
   orphans: { node: string; hash: Hash; epoch: Epoch }[];
-  corrupt: { node: string; why: string }[];
+  damaged: { node: string; why: string }[];
   missing: string[];
   /** Every (hash, epoch) seen on admitted nodes, most copies first. */
   candidates: { hash: Hash; epoch: Epoch; nodes: string[] }[];
@@ -136,7 +136,7 @@ interface NodeReading {
   answered: boolean;
   /** Every valid entry by height, highest epoch first. More than one breaks I6; they are still one vote. */
   valid: Map<Height, LedgerEntry[]>;
-  corrupt: Map<Height, string>;
+  damaged: Map<Height, string>;
   facts: HeadFacts | null;
   covers: { from: Height; to: Height };
   lowest: Height;
@@ -150,7 +150,7 @@ function readNode(node: NodeLedger): NodeReading {
       counts: false,
       answered: false,
       valid: new Map(),
-      corrupt: new Map(),
+      damaged: new Map(),
       facts: null,
       covers: { from: 1, to: 0 },
       lowest: 0,
@@ -158,11 +158,11 @@ function readNode(node: NodeLedger): NodeReading {
     };
   }
   const valid = new Map<Height, LedgerEntry[]>();
-  const corrupt = new Map<Height, string>();
-  for (const bad of node.damaged) if (bad.height !== null) corrupt.set(bad.height, bad.why);
+  const damaged = new Map<Height, string>();
+  for (const bad of node.damaged) if (bad.height !== null) damaged.set(bad.height, bad.why);
   for (const entry of node.entries) {
     if (node.epoch !== undefined && entry.epoch > node.epoch) {
-      corrupt.set(entry.height, `its epoch ${entry.epoch} is above the node's ${node.epoch}`);
+      damaged.set(entry.height, `its epoch ${entry.epoch} is above the node's ${node.epoch}`);
       continue;
     }
     const there = valid.get(entry.height);
@@ -171,16 +171,16 @@ function readNode(node: NodeLedger): NodeReading {
   }
   for (const [height, there] of valid) {
     there.sort((a, b) => b.epoch - a.epoch);
-    if (there.some((entry) => entry.hash !== there[0]?.hash)) corrupt.set(height, 'two blocks at one height');
+    if (there.some((entry) => entry.hash !== there[0]?.hash)) damaged.set(height, 'two blocks at one height');
   }
-  breakLinks(valid, corrupt, node.facts);
+  breakLinks(valid, damaged, node.facts);
   const { lowest, highest } = boundsOf(valid);
   return {
     id: node.id,
     counts: node.admitted === true,
     answered: true,
     valid,
-    corrupt,
+    damaged,
     facts: node.facts,
     covers: node.covers ?? { from: 0, to: Number.MAX_SAFE_INTEGER },
     lowest,
@@ -202,17 +202,17 @@ function boundsOf(valid: Map<Height, unknown>): { lowest: Height; highest: Heigh
  * A broken link inside one node says that one of the two entries is wrong, but not which one. So neither entry proves
  * anything.
  */
-function breakLinks(valid: Map<Height, LedgerEntry[]>, corrupt: Map<Height, string>, facts: HeadFacts | null): void {
+function breakLinks(valid: Map<Height, LedgerEntry[]>, damaged: Map<Height, string>, facts: HeadFacts | null): void {
   for (const [height, [entry]] of valid) {
-    if (entry === undefined || corrupt.has(height)) continue;
+    if (entry === undefined || damaged.has(height)) continue;
     if (facts !== null && height === facts.floor + 1 && entry.parent !== facts.floorHash) {
-      corrupt.set(height, 'its parent is not the block at the floor');
+      damaged.set(height, 'its parent is not the block at the floor');
       continue;
     }
     const below = valid.get(height - 1);
     if (below === undefined || below.some((one) => one.hash === entry.parent)) continue;
-    corrupt.set(height, `its parent is not the block at height ${height - 1}`);
-    if (!corrupt.has(height - 1)) corrupt.set(height - 1, `the block at height ${height} does not link to it`);
+    damaged.set(height, `its parent is not the block at height ${height - 1}`);
+    if (!damaged.has(height - 1)) damaged.set(height - 1, `the block at height ${height} does not link to it`);
   }
 }
 
@@ -222,8 +222,8 @@ function cellAt(node: NodeReading, height: Height): Cell {
       ? floorCell(node.facts, height)
       : { is: 'unknown' };
   }
-  const why = node.corrupt.get(height);
-  if (why !== undefined) return { is: 'corrupt', why };
+  const why = node.damaged.get(height);
+  if (why !== undefined) return { is: 'damaged', why };
   const entry = node.valid.get(height)?.[0];
   if (entry !== undefined) return { is: 'copy', hash: entry.hash, epoch: entry.epoch };
   if (height > node.lowest && height < node.highest) return { is: 'missing' };
@@ -266,10 +266,10 @@ function agreed(
       node.facts?.floor === height
     )
       return null;
-    if (node.corrupt.has(height) || height < node.covers.from || height > node.covers.to) return null;
+    if (node.damaged.has(height) || height < node.covers.from || height > node.covers.to) return null;
     const above = node.valid.get(height + 1)?.[0];
     if ((above?.parent ?? hash) !== hash) return null;
-    successor ||= above !== undefined && !node.corrupt.has(height + 1);
+    successor ||= above !== undefined && !node.damaged.has(height + 1);
   }
   const byCopies = allAgree(epoch);
   if (!byCopies && !successor) return null;
@@ -288,7 +288,7 @@ function agreed(
     unknown: [],
     leftOut: [],
     orphans: [],
-    corrupt: [],
+    damaged: [],
     missing: [],
     candidates: [{ hash, epoch, nodes: ids }],
     mayBeCommitted: false,
@@ -314,7 +314,7 @@ function judge(height: Height, nodes: readonly NodeReading[], n: number, enough:
 
   // A damaged node may have been one of the q. For the question "could it be committed?" it counts like a node that
   // gave no answer.
-  const silent = n - counted.filter(({ cell }) => cell.is !== 'unknown' && cell.is !== 'corrupt').length;
+  const silent = n - counted.filter(({ cell }) => cell.is !== 'unknown' && cell.is !== 'damaged').length;
   const best = candidates[0];
   const base = {
     height,
@@ -325,7 +325,7 @@ function judge(height: Height, nodes: readonly NodeReading[], n: number, enough:
       .filter(({ node, cell }) => cell.is === 'unknown' && (!node.answered || node.counts))
       .map(({ node }) => node.id),
     leftOut: cells.filter(({ node }) => node.answered && !node.counts).map(({ node }) => node.id),
-    corrupt: counted.flatMap(({ node, cell }) => (cell.is === 'corrupt' ? [{ node: node.id, why: cell.why }] : [])),
+    damaged: counted.flatMap(({ node, cell }) => (cell.is === 'damaged' ? [{ node: node.id, why: cell.why }] : [])),
     missing: ids(counted, 'missing'),
     why: contradiction,
   };
@@ -369,8 +369,8 @@ function judge(height: Height, nodes: readonly NodeReading[], n: number, enough:
 }
 
 /** The verdict for a committed height at which no node that counts shows the block itself. */
-function committedElsewhere(base: { trimmed: string[]; corrupt: unknown[]; missing: string[] }): VerdictKind {
-  if (base.corrupt.length > 0) return 'corrupt';
+function committedElsewhere(base: { trimmed: string[]; damaged: unknown[]; missing: string[] }): VerdictKind {
+  if (base.damaged.length > 0) return 'damaged';
   if (base.missing.length > 0) return 'missing';
   return base.trimmed.length > 0 ? 'trimmed' : 'committed';
 }
@@ -379,7 +379,7 @@ function unprovenKind(
   v: {
     candidates: unknown[];
     trimmed: string[];
-    corrupt: unknown[];
+    damaged: unknown[];
     missing: string[];
     mayBeCommitted: boolean;
     n: number;
@@ -388,7 +388,7 @@ function unprovenKind(
 ): VerdictKind {
   // Only committed blocks are trimmed. So the height is committed, although no answer says which block it holds.
   if (v.trimmed.length > 0 && v.candidates.length === 0) return 'trimmed';
-  if (v.corrupt.length > 0 && v.mayBeCommitted) return 'corrupt';
+  if (v.damaged.length > 0 && v.mayBeCommitted) return 'damaged';
   if (v.missing.length > 0 && v.candidates.length === 0) return 'missing';
   if (heard < quorumOf(v.n) && v.mayBeCommitted) return 'undetermined';
   if (v.candidates.length > 0) return 'pending';
@@ -434,7 +434,7 @@ function proofsAt(
     if (enough(one.nodes, one.epoch)) add({ hash: one.hash, epoch: one.epoch, evidence: 'quorum' });
   for (const one of doubledAt(height, counted, n)) add(one);
   for (const node of counted) {
-    const above = node.corrupt.has(height + 1) ? undefined : node.valid.get(height + 1)?.[0];
+    const above = node.damaged.has(height + 1) ? undefined : node.valid.get(height + 1)?.[0];
     if (above !== undefined) add({ hash: above.parent, epoch: 0, evidence: 'successor' });
   }
   for (const node of counted)
@@ -602,7 +602,7 @@ function readFollowed(node: FollowedNode, above: Height): NodeReading {
     counts: true,
     answered: true,
     valid,
-    corrupt: new Map(),
+    damaged: new Map(),
     facts: null,
     covers: { from: 0, to: Number.MAX_SAFE_INTEGER },
     ...boundsOf(valid),

@@ -95,7 +95,7 @@ export class RepairScan {
         this.top = { height, hash: verdict.hash };
         if (verdict.holders.length === 0 && verdict.verdict !== 'trimmed') this.nowhere.push(height);
       }
-      for (const bad of verdict.corrupt) this.damage(bad.node, height, bad.why);
+      for (const bad of verdict.damaged) this.damage(bad.node, height, bad.why);
       for (const node of verdict.missing) this.damage(node, height, 'there is a hole');
       for (const orphan of verdict.orphans) this.orphan(orphan.node, height, orphan, chunk);
       if (verdict.verdict === 'conflict' || (verdict.evidence === null && verdict.candidates.length > 0)) {

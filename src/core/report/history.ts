@@ -14,7 +14,7 @@ import { rowsOf, type MatrixOptions, type MatrixRow } from '../stream/matrix.js'
 export interface Term {
   epoch: Epoch;
   /** `?` where the nodes do not agree who led. */
-  holder: string;
+  leader: string;
   /** Its first blocks are trimmed: it began earlier, and made more blocks. */
   trimmed: boolean;
   heightFrom: Height;
@@ -71,7 +71,7 @@ export async function readHistory(options: HistoryOptions): Promise<History> {
   const answering = probes.filter((o) => o.reply.outcome === 'accepted').map((o) => o.id);
   const changes = options.clean(await readChanges(options, answering));
   const current = view.leader?.epoch;
-  for (const term of terms) term.holder = owners.leader(term.epoch);
+  for (const term of terms) term.leader = owners.leader(term.epoch);
   const [oldest] = terms;
   if (oldest !== undefined && range !== null) oldest.trimmed = range.from > 1;
   for (const [at, term] of terms.entries()) {
@@ -95,7 +95,7 @@ export function addBlock(terms: Term[], row: MatrixRow): void {
   }
   terms.push({
     epoch: row.epoch,
-    holder: UNKNOWN_LEADER,
+    leader: UNKNOWN_LEADER,
     trimmed: false,
     heightFrom: row.height,
     heightTo: row.height,
@@ -122,8 +122,8 @@ function whyEnded(term: Term, next: Term | undefined, changes: readonly AuditRec
       `${asked['what'] === 'request' ? 'stepdown' : asked['what']} by ` +
       `${asked['by'] ?? '?'}${asked['reason'] ? `: ${asked['reason']}` : ''}`
     );
-  if (next !== undefined && next.holder === term.holder && term.holder !== UNKNOWN_LEADER)
-    return `${next.holder} went on under epoch ${next.epoch}`;
+  if (next !== undefined && next.leader === term.leader && term.leader !== UNKNOWN_LEADER)
+    return `${next.leader} went on under epoch ${next.epoch}`;
   return '';
 }
 

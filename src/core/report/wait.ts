@@ -62,7 +62,7 @@ export function meets(view: ClusterView, condition: Condition): { met: boolean; 
       const found = view.sequencers.find((one) => one.id === condition.id);
       if (found === undefined) return { met: false, now: `no node shows ${condition.id}` };
       if (found.role !== 'follower') return { met: false, now: `${condition.id} is ${found.role}` };
-      const behind = found.lagBlocks ?? Infinity;
+      const behind = found.lag ?? Infinity;
       return {
         met: found.ready && behind <= 1,
         now: !found.ready

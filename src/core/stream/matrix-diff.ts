@@ -100,7 +100,7 @@ async function diffOnce(options: DiffOptions): Promise<Diff> {
 function againstCommitted(row: MatrixRow, node: string): Difference | null {
   const cell = cellOf(row, node);
   if (cell.mark === '-') return null;
-  const wanted = row.class === 'committed' || row.class === 'orphan' || row.class === 'corrupt' ? row.hash : null;
+  const wanted = row.class === 'committed' || row.class === 'orphan' || row.class === 'damaged' ? row.hash : null;
   if (cell.hash !== null && cell.mark !== '!' && cell.hash === wanted) return null;
   const kind =
     cell.mark === '!'

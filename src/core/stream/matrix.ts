@@ -159,7 +159,7 @@ function rowOf(
   }
   const cells = nodes.map(({ id }): MatrixCell => {
     const entry = at.get(id)?.(verdict.height);
-    const mark = verdict.corrupt.some((one) => one.node === id)
+    const mark = verdict.damaged.some((one) => one.node === id)
       ? '!'
       : entry !== undefined
         ? verdict.leftOut.includes(id)
@@ -190,7 +190,7 @@ function rowOf(
       (verdict.verdict === 'committed' || verdict.verdict === 'trimmed') &&
       verdict.lacking.length +
         verdict.orphans.length +
-        verdict.corrupt.length +
+        verdict.damaged.length +
         verdict.missing.length +
         verdict.unknown.length +
         verdict.leftOut.length ===
@@ -251,8 +251,8 @@ function rankOf(row: MatrixRow): [number, MatrixCode] {
   switch (row.class) {
     case 'conflict':
       return [6, 'CONFLICT'];
-    case 'corrupt':
-      return [5, 'CORRUPT'];
+    case 'damaged':
+      return [5, 'DAMAGED'];
     case 'missing':
       return [5, 'MISSING'];
     case 'undetermined':
@@ -262,7 +262,7 @@ function rankOf(row: MatrixRow): [number, MatrixCode] {
     case 'pending':
       return [2, 'PENDING'];
     default: {
-      if (row.cells.some((cell) => cell.mark === '!')) return [3, 'CORRUPT'];
+      if (row.cells.some((cell) => cell.mark === '!')) return [3, 'DAMAGED'];
       if (row.cells.some((cell) => cell.mark === '_')) return [3, 'MISSING'];
       if (row.same) return [0, 'OK'];
       return row.cells.some((cell) => /[B-Z]/.test(cell.mark))

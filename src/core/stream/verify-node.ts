@@ -5,7 +5,7 @@ import type { DamagedEntry, Entry, Height, NodeView } from '../protocol/types.js
 
 export type ViolationCode =
   | 'NOT_ADMITTED'
-  | 'CORRUPT'
+  | 'DAMAGED'
   | 'HOLE'
   | 'DOUBLE'
   | 'LINK'
@@ -52,7 +52,7 @@ export class NodeProof {
     for (const bad of damaged) {
       if (bad.height === null || bad.height < range.from || bad.height > range.to) continue;
       this.damagedAt.add(bad.height);
-      this.found(bad.height, 'CORRUPT', `entry ${bad.id}: ${bad.why}`);
+      this.found(bad.height, 'DAMAGED', `entry ${bad.id}: ${bad.why}`);
     }
     for (const entry of entries) if (entry.height >= range.from && entry.height <= range.to) this.next(entry);
   }

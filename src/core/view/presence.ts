@@ -7,7 +7,7 @@ export interface SequencerRow {
   role: Presence['role'];
   height: Height;
   /** Committed blocks that its store lacks. null when the committed head is unknown. */
-  lagBlocks: number | null;
+  lag: number | null;
   /** Age of its newest record, ms, by the node's clock. null when the record does not say. */
   seenMs: number | null;
   url: string;
@@ -63,7 +63,7 @@ export function mergePresence(views: readonly NodeView[], committed: Height | nu
         id: presence.id,
         role: presence.role,
         height: presence.height,
-        lagBlocks: committed === null ? null : Math.max(0, committed - presence.height),
+        lag: committed === null ? null : Math.max(0, committed - presence.height),
         seenMs: Number.isSafeInteger(saidAt) && saidAt > 0 ? Math.max(0, timeMs - saidAt) : null,
         url: presence.url,
         version: presence.version,

@@ -444,7 +444,7 @@ function holdFindings({ hold, leader }: Facts, target: string): Finding[] {
 /** What a sequencer says of its retained range and of its store. */
 function sequencerFindings(s: SequencerRow, leader: LeaderRow | null, target: string): Finding[] {
   const found: Finding[] = [];
-  const behind = `${s.id} is ${s.lagBlocks ?? '?'} blocks behind`;
+  const behind = `${s.id} is ${s.lag ?? '?'} blocks behind`;
   const doctor = `seq doctor${target}`;
   const watch = `seq status --watch${target}`;
   if (s.retentionWhy !== '' && s.id === leader?.id)

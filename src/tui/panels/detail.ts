@@ -219,7 +219,7 @@ function heightLines(data: Data, height: number, width: number): Line[] {
   for (const [at, node] of data.nodes.entries()) {
     const entry = entryAt(node, height);
     const mark = row.marks[at] ?? '?';
-    const corrupt = row.verdict.corrupt.find((one) => one.node === node.id)?.why;
+    const damaged = row.verdict.damaged.find((one) => one.node === node.id)?.why;
     const told =
       entry === undefined
         ? mark === '?'
@@ -228,10 +228,10 @@ function heightLines(data: Data, height: number, width: number): Line[] {
             ? 'not there'
             : mark === '-'
               ? 'trimmed'
-              : (corrupt ?? 'nothing read')
+              : (damaged ?? 'nothing read')
         : `${String(entry.epoch).padEnd(9)} ${entry.hash.slice(0, digits)}  ` +
           `${entry.parent.slice(0, digits)}  ${bytes(String(entry.size)).padEnd(8)}  ` +
-          `${clockOf(entry.timestamp)}${corrupt === undefined ? '' : `  ${corrupt}`}`;
+          `${clockOf(entry.timestamp)}${damaged === undefined ? '' : `  ${damaged}`}`;
     lines.push([
       { text: fit(node.id, 13), tone: 'bold' },
       { text: `${mark}     `, tone: mark === 'A' ? 'ok' : 'warn' },
@@ -266,7 +266,7 @@ function sequencerLines(data: Data, id: string, width: number): Line[] {
       leads ? 'ok' : undefined,
     ),
     ...(leads ? [fact('owner', data.view?.leader?.owner ?? '')] : []),
-    fact('height', `${one.height}, ${one.lagBlocks ?? '?'} behind the committed head`),
+    fact('height', `${one.height}, ${one.lag ?? '?'} behind the committed head`),
     ...wrap(one.ready ? 'yes' : `no: ${one.why || 'it does not say why'}`, Math.max(10, width - NAME)).map((text, at) =>
       fact(at === 0 ? 'could lead' : '', text, one.ready ? undefined : 'warn'),
     ),
@@ -335,7 +335,7 @@ export function helpRows(
     ...wrap(
       'No key changes the cluster. Values marked ? are the last ones of a node that does not answer ' +
         'now; SEEN is their age. In AGREEMENT the same letter is the same block, A the one that is ' +
-        'committed or nearest to it; . not there, - trimmed, o hole, ! corrupt, ? no answer.',
+        'committed or nearest to it; . not there, - trimmed, _ hole, ! damaged, ? no answer.',
       Math.max(10, width),
     ).map((text): Line => [{ text }]),
   ];

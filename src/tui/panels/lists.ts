@@ -45,8 +45,8 @@ export function sequencerRows(state: WatchState, theme: Theme, width: number, he
       head: 'LAG',
       width: 3,
       align: 'right',
-      text: (one) => (one.lagBlocks === null ? '?' : String(one.lagBlocks)),
-      tone: (one) => ((one.lagBlocks ?? 0) > 5 ? 'warn' : 'plain'),
+      text: (one) => (one.lag === null ? '?' : String(one.lag)),
+      tone: (one) => ((one.lag ?? 0) > 5 ? 'warn' : 'plain'),
     },
     {
       head: 'SEEN',
@@ -138,7 +138,7 @@ export function agreementRows(state: WatchState, theme: Theme, width: number, he
       tone: (one) =>
         one.verdict.verdict === 'committed'
           ? 'ok'
-          : one.verdict.verdict === 'conflict' || one.verdict.verdict === 'corrupt'
+          : one.verdict.verdict === 'conflict' || one.verdict.verdict === 'damaged'
             ? 'crit'
             : 'warn',
     },

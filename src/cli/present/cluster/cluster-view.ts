@@ -162,7 +162,7 @@ function sequencerRow(s: SequencerRow, leader: string | undefined) {
     sequencer: s.id,
     role: s.role === 'leader' && s.id !== leader ? 'leader?' : s.role,
     height: s.height,
-    lag: s.lagBlocks,
+    lag: s.lag,
     seen: s.seenMs === null ? null : seconds(s.seenMs),
     version: s.version,
     url: s.url,

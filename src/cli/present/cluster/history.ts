@@ -28,7 +28,7 @@ export function historyResult({ view, range, terms, changes }: History): Result 
       {
         columns: [
           { key: 'epoch', align: 'right' },
-          { key: 'holder' },
+          { key: 'leader' },
           { key: 'heights' },
           { key: 'blocks', align: 'right' },
           { key: 'began' },
@@ -38,7 +38,7 @@ export function historyResult({ view, range, terms, changes }: History): Result 
         ],
         rows: rows.map((t) => ({
           epoch: t.epoch,
-          holder: t.holder,
+          leader: t.leader,
           heights: `${t.heightFrom}-${t.heightTo}`,
           // What is trimmed cannot be counted any more.
           blocks: t.trimmed ? `≥ ${t.blocks}` : t.blocks,

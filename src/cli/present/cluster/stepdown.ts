@@ -12,7 +12,7 @@ export function stepdownEffect(plan: StepdownPlan): string[] {
     ...plan.candidates.map(
       (one) =>
         `  ${one.id}: ` +
-        `${one.ready ? 'ready' : `not ready, ${one.why}`}${one.lagBlocks ? `, ${one.lagBlocks} blocks behind` : ''}`,
+        `${one.ready ? 'ready' : `not ready, ${one.why}`}${one.lag ? `, ${one.lag} blocks behind` : ''}`,
     ),
     `the nodes' margin stays ${plan.margin}; ` +
       `${ready.length === 1 ? 'one sequencer' : `${ready.length} sequencers`} can take over, and no ` +
@@ -80,7 +80,7 @@ function candidateTable(candidates: StepdownPlan['candidates']): Table {
       candidate: one.id,
       ready: one.ready ? 'yes' : 'no',
       height: one.height,
-      lag: one.lagBlocks,
+      lag: one.lag,
       config: one.configDrift ? 'differs' : 'same',
       host: one.host,
       why: one.why,
