@@ -77,6 +77,11 @@ export default class Doctor extends SeqCommand {
     if (flags.acl) return aclResult(data);
     return {
       ...doctorResult(data, cluster.asked.length),
+      verdict: {
+        verdict,
+        reason: verdict === 'OK' ? 'no finding that needs a change' : `${worst?.node || 'cluster'}: ${worst?.what ?? ''}`,
+        reasonCode: verdict === 'OK' ? 'OK' : verdict === judged.verdict ? judged.reasonCode : 'FINDINGS',
+      },
       next: nextOf(judged.next, findings),
       exit: flags['exit-code'] && verdict !== 'OK' ? EXIT.no : EXIT.ok,
     };

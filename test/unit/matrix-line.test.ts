@@ -1,7 +1,7 @@
 // A row of the matrix as a line: what is written straight down is what its data would be, byte for byte.
 import { expect, test } from 'vitest';
 import { wire } from '../../src/cli/present/envelope.js';
-import { rowData, rowLine } from '../../src/cli/present/stream/stream-matrix.js';
+import { matrixRuns, rowData, rowLine, runCells } from '../../src/cli/present/stream/stream-matrix.js';
 import { narrowed, rowsOf } from '../../src/core/stream/matrix.js';
 import type { NodeLedger } from '../../src/core/protocol/ledger.js';
 import type { Entry } from '../../src/core/protocol/types.js';
@@ -65,4 +65,36 @@ test.each<[string, Entry[], object]>([
   ]) {
     expect(rowLine(row, 2000)).toBe(JSON.stringify(wire(rowData(row, 2000))));
   }
+});
+
+test('matrix: in a table, heights that differ in nothing else are one row; whatever differs stays a row of its own', () => {
+  const entries = Array.from({ length: 9 }, (_, at) => entry(at + 1, `${at + 1}`, at < 5 ? {} : { epoch: 3 }));
+  const lacking = entries.filter(({ height }) => height !== 4);
+  const chunk = {
+    from: 1,
+    to: 9,
+    ledgers: [entries, entries, lacking].map((own, at) =>
+      ledger(`r${at + 1}`, own, {
+        facts: { ...facts, head: 9, headEpoch: 3, headHash: '9' },
+        covers: { from: 1, to: 9 },
+      }),
+    ),
+    entries: new Map([entries, entries, lacking].map((own, at) => [`r${at + 1}`, own])),
+  };
+  const rows = rowsOf(
+    chunk,
+    ['r1', 'r2', 'r3'].map((id) => ({ id })),
+    3,
+  );
+  const shown = matrixRuns(rows)
+    .map((run) => runCells(run, 20_000))
+    .map((row) => [row['height'], row['class'], row['copies'], row['r3'], row['age']].join(' '));
+  const oldestFirst = rows[0]?.height === 1 ? shown : shown.reverse();
+  expect(oldestFirst).toEqual([
+    '1-3 committed 3/3 A 19.0s',
+    '4 committed 2/3 _ 19.0s',
+    '5 committed 3/3 A 19.0s',
+    '6-9 committed 3/3 A 19.0s',
+  ]);
+  expect(matrixRuns(rows.slice(0, 2))).toHaveLength(2);
 });

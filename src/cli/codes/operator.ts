@@ -111,6 +111,11 @@ export const OPERATOR = {
     causes: ['written by hand', 'another program that writes to the same key'],
     todo: ['stop that writer', 'seq stream verify', 'nothing while a leader runs: it re-admits the node'],
   },
+  FINDINGS: {
+    meaning: 'The doctor found something on a server that needs a change, while the cluster itself is in order.',
+    causes: ['see the finding: each names its fix'],
+    todo: ['seq doctor'],
+  },
   VIOLATIONS: {
     meaning: 'A node holds data that the protocol never writes. Each violation is listed with its witness.',
     causes: ['changed by hand', 'a partial restore', 'damaged memory or file'],

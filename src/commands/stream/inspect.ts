@@ -112,6 +112,7 @@ export default class StreamInspect extends SeqCommand {
           target,
           only,
           asText: !['json', 'ndjson', 'yaml'].includes(format),
+          runs: format === 'table',
         });
   }
 

@@ -15,11 +15,10 @@ interface DoctorData {
 }
 
 export function doctorResult(data: DoctorData, asked: number): Result {
-  const { verdict, findings, nodes, nodesChecked } = data;
+  const { findings, nodes, nodesChecked } = data;
   return {
     data,
     facts: [
-      ['verdict', verdict],
       ['checked', `${nodesChecked} of ${asked} nodes`],
       ['findings', findings.length],
     ],

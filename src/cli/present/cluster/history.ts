@@ -23,6 +23,9 @@ export function historyResult({ view, range, terms, changes }: History): Result 
       terms: rows,
       changes: shown,
     },
+    // What the judge of `seq status` says, so that nobody takes an old row for the present state.
+    verdict: { verdict: view.verdict, reason: view.reason, reasonCode: view.reasonCode },
+    next: view.next,
     items: rows,
     tables: [
       {

@@ -89,18 +89,71 @@ export function matrixCells(row: MatrixRow, now: number): Record<string, string 
   };
 }
 
+/** Fewer rows than this are shown one by one. */
+const LEAST_RUN = 3;
+/** Where nodes hold different things at a height, each height is told apart. */
+const RUN_CLASSES: ReadonlySet<string> = new Set(['committed', 'undetermined', 'missing', 'trimmed']);
+
+/** Consecutive heights that differ in nothing but height, age and hash, together. */
+export function matrixRuns(rows: readonly MatrixRow[]): MatrixRow[][] {
+  const runs: MatrixRow[][] = [];
+  for (const row of rows) {
+    const last = runs.at(-1);
+    if (last !== undefined && continues(last.at(-1) as MatrixRow, row)) last.push(row);
+    else runs.push([row]);
+  }
+  return runs.flatMap((run) => (run.length < LEAST_RUN ? run.map((row) => [row]) : [run]));
+}
+
+function continues(one: MatrixRow, next: MatrixRow): boolean {
+  if (Math.abs(one.height - next.height) !== 1 || !RUN_CLASSES.has(one.class)) return false;
+  if (one.class !== next.class || one.copies !== next.copies || one.n !== next.n || one.same !== next.same)
+    return false;
+  if (one.epoch !== next.epoch || one.writer !== next.writer || withoutBlock(one) !== withoutBlock(next)) return false;
+  return one.cells.every(({ mark, epoch }, at) => mark === next.cells[at]?.mark && epoch === next.cells[at]?.epoch);
+}
+
+/** What is said of a height, without its number and its hash. */
+function withoutBlock({ note }: MatrixRow): string {
+  return note.replace(/^height \d+: (?:\S+ is )?/, '');
+}
+
+function heightsOf(run: readonly MatrixRow[]): string {
+  const heights = run.map(({ height }) => height);
+  return `${Math.min(...heights)}-${Math.max(...heights)}`;
+}
+
+/** The age is that of the newest block of the run. */
+export function runCells(run: readonly MatrixRow[], now: number): Record<string, string | number | null> {
+  const newest = run.reduce((one, other) => (other.height > one.height ? other : one));
+  const cells = matrixCells(newest, now);
+  return run.length === 1 ? cells : { ...cells, height: heightsOf(run), hash: null, bytes: null };
+}
+
+function runNote(run: readonly MatrixRow[]): string {
+  const [first] = run as [MatrixRow];
+  return run.length === 1 ? first.note : `heights ${heightsOf(run)}: ${withoutBlock(first)}`;
+}
+
 export function matrixResult(
   matrix: Matrix,
   rows: readonly MatrixRow[],
   summary: MatrixSummary,
   now: number,
-  { withData, target, only, asText }: { withData: boolean; target: string; only: ReadonlySet<string>; asText: boolean },
+  {
+    withData,
+    target,
+    only,
+    asText,
+    runs,
+  }: { withData: boolean; target: string; only: ReadonlySet<string>; asText: boolean; runs: boolean },
 ): Result {
   const { view, range, strays } = matrix;
   const { next, ...verdict } = summary.verdict(view, target, strays.found);
   const shown = view.nodes.filter((n) => only.has(n.id));
   const ids = shown.map((n) => n.id);
   const data = rows.map((row) => rowData(row, now));
+  const together = !asText ? [] : runs && !withData ? matrixRuns(rows) : rows.map((row) => [row]);
   return {
     data: {
       cluster: view.cluster,
@@ -134,7 +187,10 @@ export function matrixResult(
     // Text forms only: building a thousand rows of cells that nobody sees would cost as much as reading them.
     tables: asText
       ? [
-          { columns: matrixColumns(ids, withData), rows: rows.map((row) => matrixCells(row, now)) },
+          {
+            columns: matrixColumns(ids, withData),
+            rows: together.map((run) => runCells(run, now)),
+          },
           ...strayTables(strays.found),
         ]
       : [],
@@ -142,10 +198,10 @@ export function matrixResult(
       ? {}
       : {
           text: [
-            ...rows
-              .filter((row) => !row.same)
+            ...together
+              .filter(([row]) => row?.same === false)
               .slice(0, 20)
-              .map((row) => row.note),
+              .map(runNote),
             LEGEND,
           ].join('\n'),
         }),
