@@ -79,7 +79,8 @@ export default class Doctor extends SeqCommand {
       ...doctorResult(data, cluster.asked.length),
       verdict: {
         verdict,
-        reason: verdict === 'OK' ? 'no finding that needs a change' : `${worst?.node || 'cluster'}: ${worst?.what ?? ''}`,
+        reason:
+          verdict === 'OK' ? 'no finding that needs a change' : `${worst?.node || 'cluster'}: ${worst?.what ?? ''}`,
         reasonCode: verdict === 'OK' ? 'OK' : verdict === judged.verdict ? judged.reasonCode : 'FINDINGS',
       },
       next: nextOf(judged.next, findings),

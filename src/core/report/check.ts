@@ -231,9 +231,7 @@ function lag(seen: Seen, limits: Thresholds): Answer {
   const { lagWarn: warn, lagCrit: crit } = limits;
   const lags = [
     ...view.nodes.flatMap((n) => (n.lag === null ? [] : [{ id: n.id, lag: n.lag, what: 'node' }])),
-    ...view.sequencers.flatMap((s) =>
-      s.lag === null ? [] : [{ id: s.id, lag: s.lag, what: 'sequencer' }],
-    ),
+    ...view.sequencers.flatMap((s) => (s.lag === null ? [] : [{ id: s.id, lag: s.lag, what: 'sequencer' }])),
   ];
   const metrics = lags.map((one) => metric(`${one.what}_lag`, one.lag, { of: one.id, warn, crit }));
   const bad = noQuorum(seen);
