@@ -145,11 +145,18 @@ function ensureRedis() {
 }
 
 /**
- * Installs what only tests need: tmux to drive a terminal, openssl to make certificates, and Prometheus to check and
- * run the alerts. A test that misses one fails, and names it.
+ * Installs what only tests need: tmux to drive a terminal, openssl to make certificates, Prometheus to check and run the
+ * alerts, systemd and a listener for its messages. A test that misses one fails, and names it.
  */
 export function ensureTestTools() {
-  const tools = { tmux: 'tmux', openssl: 'openssl', promtool: 'prometheus' };
+  const tools = {
+    tmux: 'tmux',
+    openssl: 'openssl',
+    promtool: 'prometheus',
+    'prometheus-alertmanager': 'prometheus-alertmanager',
+    'systemd-notify': 'systemd',
+    python3: 'python3',
+  };
   for (const [tool, packaged] of Object.entries(tools)) if (!onPath(tool)) install(packaged, packaged);
 }
 

@@ -201,12 +201,19 @@ describe('alerts in virtual time', () => {
     { alert: 'SeqUnknown', series: [[`seq_reading_failed{${OWN}}`, '0', '1']] },
     { alert: 'SeqUnknown', series: [[`seq_reading_failed{${OWN}}`, '0', '_']] },
     { alert: 'SeqSequencerDown', series: [['up{job="seq",instance="a"}', '1', '0']] },
-    { alert: 'SeqStreamDamaged', series: [['seq_check_status{cluster="c.1",check="stream"}', '0', '2']] },
+    { alert: 'SeqStreamDamaged', series: [['seq_check_status{cluster="c.1",check="stream"}', '0', '1']] },
     {
       alert: 'SeqInboxFull',
       series: [
         [`seq_inbox_bytes{${OWN}}`, '10', '90'],
         [`seq_inbox_limit_bytes{${OWN}}`, '100', '100'],
+      ],
+    },
+    {
+      alert: 'SeqMemoryFull',
+      series: [
+        [`seq_node_memory_used_bytes{${OWN},node="r1"}`, '10', '95'],
+        [`seq_node_memory_limit_bytes{${OWN},node="r1"}`, '100', '100'],
       ],
     },
     { alert: 'SeqStoreDiskFull', series: [[`seq_store_free_bytes{${OWN}}`, '9e9', '1e6']] },

@@ -46,6 +46,7 @@ export const SAMPLES: [id: string, sample: Sample][] = [
   ['explain', { args: ['FENCING_ERROR'], probe: true }],
   ['alerts:print', { args: [], probe: true }],
   ['dashboard:print', { args: [], probe: true }],
+  ['service:print', { args: ['systemd', ...LAB], probe: true }],
   ['context:set', { args: ['other', '--node', 'redis://127.0.0.1:1'] }],
   ['context:use', { args: ['other'] }],
   ['context:rm', { args: ['other'] }],

@@ -48,7 +48,7 @@ const ARROWS: Record<string, string> = {
   // It names the type of every code, so that a code without an entry does not compile.
   'cli/codes': 'core core/dialect-fuel core/protocol core/view',
   // What stands around a sequencer: alerts, dashboard, units and manifests. It opens nothing.
-  'cli/deploy': 'cli/codes core/view',
+  'cli/deploy': 'cli/cluster cli/codes core core/view',
   'cli/support': 'cli/present core core/log core/nodes core/protocol',
   'cli/config': 'cli/support core',
   'cli/present':

@@ -14,6 +14,7 @@ const TABLE = /### Retired words\n[\s\S]*?(?=\n## )/;
 /** Names that keep a retired word, each with its reason. */
 const NAMES_THAT_STAY = new Map([
   ['observe', "prom-client's method of a histogram"],
+  ['readinessProbe', 'a field of a Kubernetes manifest'],
   ['looksLikeSeqError', 'how a value appears, not a question to a node'],
 ]);
 

@@ -33,6 +33,11 @@ export const SHELL = {
     causes: ['edited by hand', 'a setting of another version'],
     todo: ['seq config validate'],
   },
+  CREDENTIALS_DIFFER: {
+    meaning: 'Nodes of one cluster need different credentials, and a service has one user, password and certificate.',
+    causes: ['a node of the context has credentials of its own', 'sentinels with a password'],
+    todo: ['give all nodes the same user', 'run seq run with its own SEQ_CONFIG'],
+  },
   CONFIG_NOT_FOUND: {
     meaning: 'SEQ_CONFIG names a file that is not there.',
     causes: ['a wrong path'],

@@ -14,7 +14,7 @@ import type { ChainStore, Producer } from '../../core/ports.js';
 import type { AgreedSettings } from '../../core/protocol/configuration.js';
 import { batchProducer, largestItem } from '../../core/produce/batch.js';
 import type { Listen } from '../../core/serve/listen.js';
-import { startHttpServer, type HttpServer } from '../../core/serve/server.js';
+import { DEFAULT_BOUNDS, startHttpServer, type HttpServer } from '../../core/serve/server.js';
 import { networkDisk } from '../../core/store/disk-kind.js';
 import { openStore } from '../../core/store/lmdb-store.js';
 import { watchDisk } from '../support/disk-room.js';
@@ -25,6 +25,7 @@ import type { Cluster } from './open-cluster.js';
 import { nodeListDigest, waitForCluster } from './run-preflight.js';
 import { reload } from './reload.js';
 import type { RunSettings } from './run-settings.js';
+import type { ServiceManager } from './service-manager.js';
 import type { Surroundings } from '../cluster/settings.js';
 
 const MIB = 1024 * 1024;
@@ -49,6 +50,9 @@ export async function runSequencer(
   try {
     const found = await waitForCluster(around, given, log, signal);
     if (!found) return;
+    // Before any child is started: no child must believe that the service manager asks it.
+    const manager = await askedManager(log);
+    closers.push(() => manager?.close());
     const { cluster, agreed } = found;
     const settings = { ...given, limits: { ...given.limits, maxBlockBytes: agreed.maxBlockBytes } };
     closers.push(() => cluster.close());
@@ -77,13 +81,30 @@ export async function runSequencer(
     }
     onHangup(() => void reload({ files: settings.files, nodes: cluster.addresses, log, ...(http ? { http } : {}) }));
     sequencer.start();
+    manager?.ready(() => isAlive(sequencer));
     if (settings.warmUp) closers.push(...(await startWarmUp(settings, cluster, sequencer)));
     const failed = await Promise.race([aborted(signal).then(() => null), sequencer.failure, unexpected(closers)]);
-    await sequencer.stop(failed?.code ?? stopCode(signal), failed?.message ?? `${stopCode(signal)} received`);
+    // The release of the lock is on its way before anybody is told.
+    const stopped = sequencer.stop(failed?.code ?? stopCode(signal), failed?.message ?? `${stopCode(signal)} received`);
+    manager?.stopping();
+    await stopped;
     if (failed) throw failed;
   } finally {
     for (const close of closers.reverse()) await close();
   }
+}
+
+/** Loaded only where a service manager asks. */
+async function askedManager(log: SeqLog): Promise<ServiceManager | null> {
+  if (!process.env['NOTIFY_SOCKET']) return null;
+  const { serviceManager } = await import('./service-manager.js');
+  return serviceManager(process.env, log);
+}
+
+/** As /livez says it. One that stops turns no more, and must not be killed while it syncs its store. */
+function isAlive(sequencer: Sequencer): boolean {
+  const { role, loopAgeMs } = sequencer.status();
+  return role === 'stopping' || loopAgeMs <= DEFAULT_BOUNDS.loopAgeLimitMs;
 }
 
 /** Opens the store of this sequencer, and warns about a disk that LMDB does not trust. */

@@ -133,6 +133,16 @@ export const OTHER_ALERTS: readonly OtherAlert[] = [
     for: '0s',
   },
   {
+    name: 'MemoryFull',
+    code: 'OOM',
+    severity: 'warning',
+    page: 'A node is out of memory',
+    next: 'seq doctor',
+    summary: 'More than nine tenths of the memory of {{ $labels.node }} are used.',
+    expr: 'max by (cluster, lane, node) (seq_node_memory_used_bytes{JOB} / seq_node_memory_limit_bytes{JOB}) > 0.9',
+    for: '30s',
+  },
+  {
     name: 'DamagedEntry',
     code: 'DAMAGED_ENTRY',
     severity: 'warning',
@@ -144,11 +154,11 @@ export const OTHER_ALERTS: readonly OtherAlert[] = [
   {
     name: 'StreamDamaged',
     code: '',
-    severity: 'critical',
+    severity: 'warning',
     page: 'A divergent node',
     next: 'seq stream verify',
     summary: 'The stream of a node has a violation: seq check stream found it.',
-    expr: 'max by (cluster) (seq_check_status{check="stream"}) == 2',
+    expr: 'max by (cluster) (seq_check_status{check="stream"}) > 0 < 3',
     for: '0s',
   },
   {

@@ -59,7 +59,7 @@ interface Bounds {
   adminConnections: number;
 }
 
-const DEFAULT_BOUNDS: Bounds = {
+export const DEFAULT_BOUNDS: Bounds = {
   submitMs: 30_000,
   connectMs: 1000,
   holdMs: 4000,
