@@ -56,8 +56,8 @@ export interface EditedStart {
 }
 
 /**
- * Whose proxies stand in the configuration. A sequencer whose own proxy is cut goes there when it starts: a fault of a link
- * strikes these, too.
+ * Whose proxies stand in the configuration. A sequencer whose own proxy is cut goes there when it starts: a fault of a
+ * link strikes these, too.
  */
 const AGREED = 'agreed';
 const PORT_LIMIT_MS = 5000;

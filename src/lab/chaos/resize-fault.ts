@@ -1,5 +1,5 @@
-// The fault `resize`: spare servers become nodes while clients submit and other faults strike, and leave again. Each step is
-// the shipped command, given again until it is done, as an operator gives it.
+// The fault `resize`: spare servers become nodes while clients submit and other faults strike, and leave again. Each
+// step is the shipped command, given again until it is done, as an operator gives it.
 import { SeqError } from '../../core/errors.js';
 import type { PrivateCluster } from '../private-cluster.js';
 import { sleep, type Fault } from './targets.js';
@@ -8,8 +8,8 @@ const SPARES = ['r6', 'r7'];
 /** Refused while too few nodes answer or nobody leads: the command is given again after this time. */
 const AGAIN_MS = 500;
 /**
- * After its end is due, other faults may stand for some time. A node that is being re-admitted keeps a change from being
- * made, too: that took more than 100 s on a machine whose leases ran out by themselves.
+ * After its end is due, other faults may stand for some time. A node that is being re-admitted keeps a change from
+ * being made, too: that took more than 100 s on a machine whose leases ran out by themselves.
  */
 const LIMIT_MS = 300_000;
 
