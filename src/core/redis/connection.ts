@@ -7,6 +7,7 @@ import type { Refused, Step, Unknown } from '../protocol/types.js';
 import { fairDeadline } from './deadline.js';
 import { parseErrorReply } from './replies.js';
 import { assertMaster, sentinelOptions, type SentinelSettings } from './sentinel.js';
+import { tlsCause } from './tls-causes.js';
 import type { NodeUrl } from './url.js';
 import { OwnWire } from './own-resp/own-wire.js';
 import { ClientWire } from './wire/client-wire.js';
@@ -383,7 +384,7 @@ function stepOf(step: Step, error: Error | null): Step {
 function lossCause(error: unknown): string {
   if (!(error instanceof Error)) return 'the connection was lost';
   const code = (error as NodeJS.ErrnoException).code;
-  if (typeof code === 'string' && code !== '') return code;
+  if (typeof code === 'string' && code !== '') return tlsCause(code) ?? code;
   if (error.name === 'ParserError' || /Protocol error/.test(error.message))
     return 'it does not speak the Redis protocol';
   if (/closed|writeable|aborted/i.test(error.message)) return 'the connection was lost';
