@@ -7,7 +7,14 @@ import type { Epoch, Hash, Height } from './protocol/types.js';
 
 /** What a sequencer warns of: its term, its clock, its store's distance from the nodes, or a fetch that failed. */
 export type AlarmCode =
-  TermAlarmCode | ErrorCode | 'CATCH_UP_FAILED' | 'NOT_CONFIGURED' | 'RETRY_BACKOFF' | 'STORE_STALLED';
+  | TermAlarmCode
+  | ErrorCode
+  | 'CATCH_UP_FAILED'
+  | 'NOT_CONFIGURED'
+  | 'RETRY_BACKOFF'
+  | 'STORE_STALLED'
+  | 'LINK_TOO_SLOW'
+  | 'READS_CUT';
 
 /** Why a process stopped. */
 export type StopCode = StepdownCode | ErrorCode;

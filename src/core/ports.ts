@@ -60,6 +60,8 @@ export interface NodePort {
    * empty result means that nothing came.
    */
   tail(afterId: string, waitMs: number, limit: number): Promise<NodeReply<EntriesRead>>;
+  /** How reading over the tail's connection goes. A port without this reads at once. */
+  readonly reading?: NodeReading;
   /** The newest operator records (`seq:ops:audit`), newest first. When a port cannot read them, history omits them. */
   readAudit?(limit: number, limitMs: number): Promise<NodeReply<Record<string, string>[]>>;
   /** Entries that were superseded or set aside on this node (`seq:block:orphans`), newest first, without payloads. */
@@ -84,6 +86,16 @@ export interface NodePort {
   /** Grows each time the connection is lost. Data that was read before may be stale. */
   readonly connectionGeneration: number;
   close(): Promise<void>;
+}
+
+/** What the reads of a node's stream have shown of the link to it. */
+export interface NodeReading {
+  /** Bytes per second while a read filled the link. Null: no read has. */
+  bytesPerS: number | null;
+  /** What cuts reads off; '' while they pass. */
+  trouble: string;
+  /** How long to wait before the next read, after several that failed. */
+  pauseMs: number;
 }
 
 /**

@@ -12,9 +12,26 @@ interface DirectionFault {
   drop?: boolean;
   /** Every chunk is replaced by the same number of random bytes. */
   garbage?: boolean;
+  /** Bytes pass at the rate of this link, which several proxies may share. */
+  link?: SlowLink;
   /** This share of the chunks has one bit flipped, as bytes that a network corrupts. */
   flip?: number;
 }
+
+/** A link of a rate. Bytes of all its connections take turns, a packet each. */
+export class SlowLink {
+  private freeAt = 0;
+  constructor(readonly bytesPerS: number) {}
+
+  /** When the link has carried so many bytes more. */
+  carried(bytes: number): number {
+    this.freeAt = Math.max(this.freeAt, performance.now()) + (1000 * bytes) / this.bytesPerS;
+    return this.freeAt;
+  }
+}
+
+/** On a slow link, so many bytes of one connection are under way at most. */
+const PACKET_BYTES = 8 * 1024;
 
 interface Link {
   client: Socket;
@@ -164,7 +181,23 @@ class LoopbackProxy implements TcpProxy {
 
   private pass(direction: Direction, link: Link, from: Socket, to: Socket): void {
     let queue: Promise<void> = Promise.resolve();
-    from.on('data', (chunk: Buffer) => {
+    from.on('data', (whole: Buffer) => {
+      const { link: slow } = this.faults[direction];
+      if (slow === undefined) return forward(whole);
+      from.pause();
+      queue = queue.then(async () => {
+        for (let at = 0; at < whole.length && !to.destroyed; at += PACKET_BYTES) {
+          const packet = whole.subarray(at, at + PACKET_BYTES);
+          const wait = slow.carried(packet.length) - performance.now();
+          if (wait > 1) await new Promise<void>((resolve) => setTimeout(resolve, wait));
+          if (to.destroyed || link.silent) return;
+          this.passed[direction] += packet.length;
+          if (!to.write(packet)) await new Promise<void>((drained) => to.once('drain', drained).once('close', drained));
+        }
+        from.resume();
+      });
+    });
+    const forward = (chunk: Buffer): void => {
       const { delayMs = 0, drop = false, garbage = false, flip = 0 } = this.faults[direction];
       if (drop || link.silent) return;
       const bytes = garbage ? noise(chunk.length) : Math.random() < flip ? flipped(chunk) : chunk;
@@ -184,7 +217,7 @@ class LoopbackProxy implements TcpProxy {
           return wait <= 0 ? undefined : new Promise<void>((resolve) => setTimeout(resolve, wait).unref());
         })
         .then(send);
-    });
+    };
   }
 }
 

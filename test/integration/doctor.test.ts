@@ -60,6 +60,8 @@ function checked(
 const config = (more: Record<string, string>): { checkup: Partial<NodeCheckup> } => ({
   checkup: { config: { appendfsync: 'always', 'notify-keyspace-events': 'Exg', save: '', ...more } },
 });
+const LIMITS = (mib: number) =>
+  `normal ${mib * 1024 * 1024} 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60`;
 const sequencer = (id: string, configDigest: string, ttlMs: string): Presence =>
   ({ id, configDigest, url: '', extra: { ttlMs } }) as unknown as Presence;
 const wrongClock = (id: string, clockOffMs: string): Presence =>
@@ -80,6 +82,16 @@ describe('doctor: what was read → findings', () => {
     ['no notifications', config({ 'notify-keyspace-events': '' }), ['INFO notify']],
     ['notifications without del', config({ 'notify-keyspace-events': 'Ex' }), ['INFO notify']],
     ['all notifications', config({ 'notify-keyspace-events': 'AE' }), []],
+    ['a buffer limit above the largest block', config({ 'client-output-buffer-limit': LIMITS(8) }), []],
+    ['a buffer limit below the largest block', config({ 'client-output-buffer-limit': LIMITS(1) }), ['WARN reach']],
+    [
+      'a buffer limit below the largest block that the cluster has agreed on',
+      {
+        ...config({ 'client-output-buffer-limit': LIMITS(8) }),
+        view: { sequencers: [{ id: 'a', configDigest: '', url: '', extra: { maxBlockBytes: '16777216' } } as never] },
+      },
+      ['WARN reach'],
+    ],
     ['CONFIG not allowed', { checkup: { config: null } }, ['INFO persistence']],
     ['a right missing', { checkup: { denied: ['xadd: no permission'] } }, ['CRIT rights']],
     ['no transactions', { checkup: { scriptsOnly: ['multi: no permission', 'exec: no permission'] } }, ['INFO rights']],

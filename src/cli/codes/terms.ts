@@ -72,6 +72,28 @@ export const TERMS = {
     causes: ['blocks were removed from the store'],
     todo: ['let another sequencer lead', 'start this one with an empty store'],
   },
+  LINK_TOO_SLOW: {
+    meaning:
+      "A follower's link to the nodes carries fewer bytes than the cluster writes, so it falls behind. It could not " +
+      'take over. The message has the rate and the need.',
+    causes: ['a slow or shared line', 'a proxy or a tunnel that limits the rate'],
+    todo: [
+      'seq status -o wide',
+      'give this sequencer a faster way to the nodes',
+      'send less: seq status shows the size of blocks',
+    ],
+  },
+  READS_CUT: {
+    meaning:
+      'Something ends the connection in the middle of an answer of a node. Reads are asked again with fewer blocks, ' +
+      'until they pass. A single block that does not pass cannot be read from this node.',
+    causes: ["the client-output-buffer-limit of the node's server", 'a proxy with a limit of its own'],
+    todo: [
+      'seq doctor',
+      "redis-cli config set client-output-buffer-limit 'normal 0 0 0'",
+      'look at the proxy in between',
+    ],
+  },
   STORE_STALLED: {
     meaning:
       "The disk under the sequencer's store did not sync a block within a lease (at least one second). Receipts wait " +

@@ -15,6 +15,7 @@ const SETTINGS = [
   'min-replicas-to-write',
   'maxmemory-policy',
   'dir',
+  'client-output-buffer-limit',
 ];
 const PINGS = 20;
 

@@ -4,7 +4,7 @@
 // would pile up in the buffers of a silent server, and all would run when it wakes.
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Refused, Step, Unknown } from '../protocol/types.js';
-import { fairDeadline } from './deadline.js';
+import { fairDeadline, idleDeadline } from './deadline.js';
 import { parseErrorReply } from './replies.js';
 import { assertMaster, sentinelOptions, type SentinelSettings } from './sentinel.js';
 import { tlsCause } from './tls-causes.js';
@@ -46,6 +46,7 @@ export interface ConnectionSettings {
 }
 
 export type Answer<T> = { answered: true; value: T } | { answered: false; reply: Refused | Unknown };
+type Work<T> = (client: Wire, at: { step: Step }) => Promise<T>;
 type Session = { client: Wire } | { failed: Refused | Unknown };
 interface Opening {
   startedAt: number;
@@ -106,7 +107,7 @@ export class Connection {
    * Runs `work` on a connected client. All of it, connecting included, takes at most limitMs. When `work` rejects, an
    * error of the server becomes a reply; any other error means unknown. `at` tells which step `work` waits for.
    */
-  run<T>(limitMs: number, work: (client: Wire, at: { step: Step }) => Promise<T>): Promise<Answer<T>> {
+  run<T>(limitMs: number, work: Work<T>): Promise<Answer<T>> {
     const startedAt = performance.now();
     if (this.client !== null) return this.attempt(this.client, limitMs, limitMs, work);
     return this.openThrough(limitMs, startedAt).then((session) => {
@@ -114,6 +115,16 @@ export class Connection {
       const leftMs = limitMs - (performance.now() - startedAt);
       return this.attempt(session.client, Math.max(0, leftMs), limitMs, work);
     });
+  }
+
+  /** As `run`, for long answers: `limitMs` is the longest silence, however long all of the answer takes. */
+  stream<T>(limitMs: number, work: Work<T>): Promise<Answer<T>> {
+    const once = (client: Wire): Promise<Answer<T>> =>
+      this.attempt(client, limitMs, limitMs, work, (due) => idleDeadline(limitMs, () => received(client), due));
+    if (this.client !== null) return once(this.client);
+    return this.openThrough(limitMs, performance.now()).then((session) =>
+      'failed' in session ? { answered: false, reply: session.failed } : once(session.client),
+    );
   }
 
   close(): void {
@@ -136,12 +147,13 @@ export class Connection {
     client: Wire,
     leftMs: number,
     limitMs: number,
-    work: (client: Wire, at: { step: Step }) => Promise<T>,
+    work: Work<T>,
+    deadline: (due: () => void) => () => void = (due) => fairDeadline(leftMs, due),
   ): Promise<Answer<T>> {
     return new Promise((resolve) => {
       const at: { step: Step } = { step: 'call' };
       let settled = false;
-      const cancel = fairDeadline(leftMs, () => {
+      const cancel = deadline(() => {
         settled = true;
         // One late answer is no reason to lose the other calls that are under way. A second silence in a row is.
         if (++this.silences >= MAX_SILENCES) this.drop(client);
@@ -373,6 +385,11 @@ function discard(client: Redis): void {
   client.disconnect();
   // `disconnect` waits for the peer to close; a silent peer never does.
   (client as unknown as { stream?: { destroy(): void } }).stream?.destroy();
+}
+
+/** Bytes that came over this client's socket so far. */
+export function received(client: Wire): number {
+  return (client.redis as unknown as { stream?: { bytesRead?: number } }).stream?.bytesRead ?? 0;
 }
 
 function stepOf(step: Step, error: Error | null): Step {

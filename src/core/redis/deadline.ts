@@ -23,3 +23,22 @@ export function fairDeadline(ms: number, due: () => void): () => void {
     if (immediate) clearImmediate(immediate);
   };
 }
+
+/**
+ * A deadline for silence alone: while bytes come, it begins anew. The time that an answer takes depends on its size and
+ * on the link, and bytes that flow are a sign of life.
+ */
+export function idleDeadline(ms: number, received: () => number, due: () => void): () => void {
+  let seen = received();
+  let cancel = (): void => {};
+  const arm = (): void => {
+    cancel = fairDeadline(ms, () => {
+      const now = received();
+      if (now === seen) return due();
+      seen = now;
+      arm();
+    });
+  };
+  arm();
+  return () => cancel();
+}

@@ -3,7 +3,7 @@
 // tail and hints have one connection each, so that none delays another. Each connection opens when it is first used.
 import { setTimeout } from 'node:timers/promises';
 import { EXIT, SeqError } from '../errors.js';
-import type { BackfillBatch, ClusterIdentity, NodeCheckup, NodePort, OrphansRead } from '../ports.js';
+import type { BackfillBatch, ClusterIdentity, NodeCheckup, NodePort, NodeReading, OrphansRead } from '../ports.js';
 import type {
   Block,
   EntriesRead,
@@ -21,6 +21,7 @@ import type { WriteCall } from './fast-append/watched-state.js';
 import {
   Connection,
   isErrorReply,
+  received,
   send,
   unknown,
   type Answer,
@@ -41,6 +42,7 @@ import {
   type RightsAsked,
 } from './missing-rights.js';
 import { ORPHAN_MS, orphanBlock, readOrphans } from './orphans.js';
+import { ReadSize } from './read-size.js';
 import { parseSentinelUrl } from './sentinel.js';
 import {
   memoryOf,
@@ -121,6 +123,7 @@ export class RedisNode implements NodePort {
   /** The script that a bulk connection has loaded. One SCRIPT LOAD is enough for a whole backfill. */
   private readonly loadedOn = new WeakMap<Wire, ScriptName>();
   private readonly appends = new WeakMap<OwnWire, FastAppend>();
+  private readonly tailSize = new ReadSize();
   private inspections = 0;
   private rights: { at: number; missing: Promise<MissingRights | null> } | undefined;
   /** Sum of the generations of connections to former addresses. */
@@ -370,7 +373,7 @@ export class RedisNode implements NodePort {
     if (!(range.limit > 0) || range.to < range.from) return this.nothingRead(limitMs);
     const [low, high] = [streamBound(range.from), streamBound(range.to)];
     const { stream } = this.context.keys;
-    const answer = await this.bulk.run(limitMs, (client) =>
+    const answer = await this.bulk.stream(limitMs, (client) =>
       this.withRecord(client, () =>
         range.newestFirst === true
           ? send(client, 'xrevrange', [stream, high, low, 'COUNT', range.limit])
@@ -386,15 +389,36 @@ export class RedisNode implements NodePort {
     const after = afterId === '' ? '0-0' : afterId;
     // BLOCK 0 waits for ever.
     const blockMs = Math.max(1, Math.floor(waitMs));
-    const answer = await this.tailing.run(blockMs + TAIL_SLACK_MS, (client) =>
-      this.withRecord(client, () =>
-        send(client, 'xread', ['COUNT', limit, 'BLOCK', blockMs, 'STREAMS', stream, after]),
-      ),
-    );
-    if (!answer.answered) return answer.reply;
+    const { tailing, tailSize } = this;
+    const asked = tailSize.asked(limit);
+    const startedAt = performance.now();
+    const { generation } = tailing;
+    let bytes = 0;
+    const answer = await tailing.stream(blockMs + TAIL_SLACK_MS, async (client) => {
+      const before = received(client);
+      const read = await this.withRecord(client, () =>
+        send(client, 'xread', ['COUNT', asked, 'BLOCK', blockMs, 'STREAMS', stream, after]),
+      );
+      bytes = received(client) - before;
+      return read;
+    });
+    if (!answer.answered) {
+      if (answer.reply.outcome === 'unknown' && answer.reply.step === 'call')
+        tailSize.failed(asked, tailing.generation !== generation);
+      return answer.reply;
+    }
+    const tookMs = performance.now() - startedAt;
     const { record, entries } = answer.value;
-    if (entries === null) return this.entriesReply(record, [], true);
-    return readOrUnknown(() => this.entriesReply(record, list(list(list(entries)[0])[1]), true));
+    return readOrUnknown(() => {
+      const found = entries === null ? [] : list(list(list(entries)[0])[1]);
+      tailSize.passed(asked, found.length >= asked, bytes, tookMs);
+      return this.entriesReply(record, found, true);
+    });
+  }
+
+  get reading(): NodeReading {
+    const { bytesPerS, trouble, pauseMs } = this.tailSize;
+    return { bytesPerS, trouble, pauseMs };
   }
 
   async readAudit(limit: number, limitMs: number): Promise<NodeReply<Record<string, string>[]>> {

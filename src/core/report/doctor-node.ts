@@ -64,6 +64,7 @@ function ofServer({ url, view, checkup, diskFreeBytes }: CheckedNode, options: D
     ...ofPersistence(facts, set),
     ...ofWriting(facts, set),
     ...ofDisk(facts, diskFreeBytes),
+    ...ofReading(facts, largestBlock(view, options), set),
     ...ofNotifications(facts, set),
     ...ofRights(url, facts),
     ...ofLatency(facts, options),
@@ -177,6 +178,27 @@ function ofDisk({ info, config }: Facts, free: number | null | undefined): Remar
   if (!writes || typeof free !== 'number' || free >= room) return [];
   const what = `${mib(free)} are left where it keeps its data; a rewrite or snapshot may need ${mib(room)}`;
   return [remark(free < room / 4 ? 'CRIT' : 'WARN', 'disk', what, `df -h ${config?.['dir'] ?? ''}`.trim())];
+}
+
+/** As the sequencers announce it: they know what the cluster has agreed on. */
+function largestBlock(view: CheckedNode['view'], { maxBlockBytes }: DoctorOptions): number {
+  const told = view.outcome === 'accepted' ? view.value.sequencers : [];
+  return Math.max(maxBlockBytes, ...told.map(({ extra }) => Number(extra['maxBlockBytes'] ?? 0) || 0));
+}
+
+/** Can the largest block be read from it? */
+function ofReading({ config }: Facts, largest: number, set: SetCommand): Remark[] {
+  if (config === null) return []; // that CONFIG cannot be read is said once
+  const words = (config['client-output-buffer-limit'] ?? '').split(/\s+/);
+  const [, hard = '0', soft = '0', seconds = '0'] = words.slice(words.indexOf('normal'));
+  const limits = [Number(hard), ...(Number(seconds) > 0 ? [Number(soft)] : [])].filter((limit) => limit > 0);
+  const least = Math.min(...limits);
+  const need = largest + MIB;
+  if (!(least < need)) return [];
+  const what =
+    `client-output-buffer-limit normal ${hard} ${soft} ${seconds}: it ends the connection of whoever reads a block of ` +
+    `${mib(largest)}, the largest that the cluster allows`;
+  return [remark('WARN', 'reach', what, set('client-output-buffer-limit', "'normal 0 0 0'"))];
 }
 
 /** Does it tell at once that a lease ended? */

@@ -20,6 +20,7 @@ import { whereTheyPart } from '../stream/divergence.js';
 import { DiskWatch } from './disk-watch.js';
 import { DamageReports } from './lead/damage-reports.js';
 import { CommitPipeline } from './commit-pipeline.js';
+import { linkPace } from './follow/link-pace.js';
 import { Follower } from './follow/follower.js';
 import { fatalError } from './fatal-error.js';
 import { LeaderRequests } from './leader-requests.js';
@@ -164,6 +165,11 @@ export class Sequencer implements SequencerApi {
       emit,
       disk: () => this.disk.why,
       height: () => store.head().height,
+      pace: (seen) =>
+        linkPace(
+          membership.nodes.map(({ reading }) => reading),
+          seen,
+        ),
       needsPeer: (seen) => void this.bringUp.from(seen),
       isBehind: () => this.follower.probeAfter(20),
     });
@@ -223,6 +229,7 @@ export class Sequencer implements SequencerApi {
       onProbe: (seen, at) => this.probed(seen, at),
       onAnomaly: (anomaly) => this.anomaly(anomaly),
       onDamaged: (node, incarnation, why) => this.damage.found(node, incarnation, why),
+      onCut: (node, why) => options.emit({ type: 'alarm', code: 'READS_CUT', node: nodes[node]!.id, reason: why }),
       onFailure: (error) => this.fail('BUG', 'following cannot go on', error),
     });
   }

@@ -7,6 +7,7 @@ import { seenHeads } from './follower.js';
 import { admittedViews, stateOf, type ProbeResult } from '../../nodes/probe.js';
 import { MAX_ADOPT } from '../lead/leadership.js';
 import type { RetryBackoff } from '../lead/retry-backoff.js';
+import type { LinkPace } from './link-pace.js';
 import { retentionMargin, type RetentionMargin } from './retention-margin.js';
 
 export interface EligibilityOptions {
@@ -21,6 +22,8 @@ export interface EligibilityOptions {
   height(): Height;
   /** Only a peer has what it needs next. */
   needsPeer(seen: ProbeResult): void;
+  /** What its link carries, and what it would need. */
+  pace(seen: ProbeResult): LinkPace;
   /** The nodes have it: it will be here soon. */
   isBehind(): void;
 }
@@ -29,6 +32,7 @@ export class Eligibility {
   private could = false;
   private reason = 'it has not asked the nodes yet';
   private retained: RetentionMargin = 'inside';
+  private slow = false;
 
   /** It could lead. */
   get ready(): boolean {
@@ -63,7 +67,7 @@ export class Eligibility {
         `its store ends at ${head}, below the nodes' retained range (floor ${heads.floor}): ` + 'it needs a peer';
       this.options.needsPeer(seen);
     } else if (heads.head - head > MAX_ADOPT) {
-      this.reason = `its store is ${heads.head - head} blocks behind`;
+      this.reason = this.lag(heads.head - head, this.options.pace(seen));
       this.options.isBehind();
     } else if (disk() !== '') {
       this.reason = disk();
@@ -101,6 +105,13 @@ export class Eligibility {
   /** It stops, and never leads again. */
   stopped(): void {
     this.could = false;
+  }
+
+  private lag(blocks: number, pace: LinkPace): string {
+    const reason = `its store is ${blocks} blocks behind${pace.text === '' ? '' : `: ${pace.text}`}`;
+    if (pace.tooSlow && !this.slow) this.options.emit({ type: 'alarm', code: 'LINK_TOO_SLOW', reason });
+    this.slow = pace.tooSlow;
+    return reason;
   }
 
   private heedMargin(mine: Height, heads: { head: Height; floor: Height }): void {

@@ -7,7 +7,9 @@ import type { Clock, NodePort, Random } from '../../ports.js';
 import { committedPrefix, type LedgerAnomaly } from '../../protocol/ledger.js';
 import { parseConfiguration, type Configuration } from '../../protocol/configuration.js';
 import type { Block, Entry, Epoch, Hash, Height, NodeView } from '../../protocol/types.js';
+import { pause } from '../../nodes/pause.js';
 import { admittedViews, leaderOf, probe, untilFreeMs, type ProbeResult } from '../../nodes/probe.js';
+import { PayloadSource } from './payload-source.js';
 
 /** When one node reports that the lock is gone, the other nodes have this long to report it, too. */
 const TOLD_MS = 2;
@@ -40,6 +42,8 @@ export interface FollowerOptions {
   onAnomaly(anomaly: LedgerAnomaly): void;
   /** Entries that are not what their hashes say, on a node that counts. */
   onDamaged(node: number, incarnation: string, why: string): void;
+  /** Reads of a node are cut off. Called once until they pass again. */
+  onCut(node: number, why: string): void;
   /** A bug, or a store that failed: following cannot go on. */
   onFailure(error: unknown): void;
 }
@@ -62,6 +66,8 @@ interface View {
   shownEpoch: Epoch;
   /** The node is being asked for it. */
   asking: boolean;
+  /** It was told that reads are cut off. */
+  cut: boolean;
   /** Wakes the tail loop when the view changed. */
   changed: () => void;
 }
@@ -81,8 +87,11 @@ export class Follower {
   private readonly gone = new Set<number>();
   private readonly released = new Set<number>();
   private cancelTold: () => void = () => {};
+  private readonly source: PayloadSource;
 
-  constructor(private readonly options: FollowerOptions) {}
+  constructor(private readonly options: FollowerOptions) {
+    this.source = new PayloadSource(() => options.head().height);
+  }
 
   start(): void {
     if (this.active) return;
@@ -99,9 +108,11 @@ export class Follower {
       configuration: null,
       shownEpoch: 0,
       asking: false,
+      cut: false,
       changed: () => {},
     }));
     this.lastProbe = null;
+    this.source.reset();
     this.stopHints = this.options.nodes.map((node, i) =>
       node.onHint((hint) => {
         if (hint !== 'request') this.lockWent(i, hint === 'released');
@@ -182,7 +193,19 @@ export class Follower {
     if (freeMs > 0) this.armLease(clock.now() + freeMs + 1, freeMs <= this.eveMs ? seen : undefined);
     this.advance();
     this.lastProbe = seen;
+    this.chooseSource(seen);
     this.options.onProbe(seen, seen.at);
+  }
+
+  /** Far behind, the payloads come from one node: all of them over one link would take several times as long. */
+  private chooseSource(seen: ProbeResult): void {
+    const mine = this.options.head().height;
+    const usable = this.views.map(({ admitted }, i) => {
+      const reply = seen.replies[i];
+      if (!admitted || reply?.outcome !== 'accepted' || reply.value.floor > mine) return null;
+      return reply.value.head;
+    });
+    if (this.source.choose(usable)) for (const view of this.views) view.changed();
   }
 
   private noteAdmission(i: number, view: NodeView | null, generation: number, epoch: Epoch): void {
@@ -243,14 +266,24 @@ export class Follower {
     const view = this.views[i]!;
     const here = () => this.active && this.life === life;
     while (here()) {
-      if (!view.admitted || view.entries.size >= readLimit) {
+      if (!view.admitted || view.entries.size >= readLimit || !this.source.reads(i)) {
         await this.viewChange(view, pollMs);
         this.forget(view);
         continue;
       }
+      // What the store has got meanwhile, from other nodes or a peer, is not read again.
+      if (view.lastId !== '' && Number(view.lastId.split('-', 1)[0]) < this.options.head().height) view.lastId = '';
       const after = view.lastId;
       const reply = await node.tail(after || `${this.options.head().height + 1}-0`, Math.min(pollMs, ttlMs), readLimit);
       if (!here()) return;
+      if (reply.outcome !== 'accepted') {
+        this.source.failed(i);
+        this.tellCut(i, view);
+        // A read that is cut off again and again must not become a connection for each attempt.
+        const pauseMs = node.reading?.pauseMs ?? 0;
+        if (pauseMs > 0) await pause(clock, pauseMs);
+        if (!here()) return;
+      } else if (reply.value.lastId === '') this.source.failed(i);
       if (node.connectionGeneration !== view.generation) {
         view.admitted = false; // The connection was lost meanwhile. Only a new probe can tell which memory this is.
         void this.probeNow();
@@ -286,6 +319,12 @@ export class Follower {
     }
   }
 
+  private tellCut(i: number, view: View): void {
+    const trouble = this.options.nodes[i]!.reading?.trouble ?? '';
+    if (trouble !== '' && !view.cut) this.options.onCut(i, trouble);
+    view.cut = trouble !== '';
+  }
+
   /** Applies every proven block, one at a time, so that back-pressure holds. */
   private advance(): void {
     if (this.applying) return;
@@ -318,6 +357,7 @@ export class Follower {
         if (!this.active) return;
       }
       for (const view of this.views) this.forget(view);
+      if (this.source.caughtUp()) for (const view of this.views) view.changed();
       if (committed.length === 0) {
         for (const anomaly of anomalies) this.options.onAnomaly(anomaly);
         return;

@@ -16,6 +16,7 @@ import type { Membership } from './membership.js';
 import type { BlockBuilder } from './block-builder.js';
 import type { Renewals } from './term-renewal.js';
 import type { Inbox } from './inbox.js';
+import { LinkRates } from './link-rates.js';
 import { TermDriver, type TermHooks } from './term-driver.js';
 import type { Retention } from './retention.js';
 
@@ -69,11 +70,14 @@ interface Course {
 export class Leadership {
   private current: TermDriver | null = null;
   private handover: string | undefined;
+  private readonly rates: LinkRates;
 
   constructor(
     private readonly options: LeadershipOptions,
     private readonly parts: LeadershipParts,
-  ) {}
+  ) {
+    this.rates = new LinkRates(options.timing.ttlMs / 2);
+  }
 
   /** The term under way, or null. */
   get driver(): TermDriver | null {
@@ -123,6 +127,7 @@ export class Leadership {
       nodes,
       clock,
       store,
+      rates: this.rates,
       chain: parts.chain(),
       settings: this.settings(owner, course.renewed?.owner),
       hooks: this.hooks(

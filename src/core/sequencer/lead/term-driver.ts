@@ -9,6 +9,7 @@ import { configurationOf } from '../../protocol/members.js';
 import { counts } from '../../protocol/node-progress.js';
 import { batchSize } from '../../protocol/fill-pace.js';
 import type { Standing } from '../../protocol/node-progress.js';
+import { LinkRates } from './link-rates.js';
 import { nextWake, step } from '../../protocol/term.js';
 import {
   newTerm,
@@ -21,8 +22,6 @@ import {
 import type { StepdownCode, TermAlarmCode, TermEnd } from '../../protocol/term-codes.js';
 import type { Block, Epoch, Hash, Height, LeaderRequest } from '../../protocol/types.js';
 
-/** The least speed expected of a healthy node, in bytes per ms: 50 MB/s. */
-const BYTES_PER_MS = 50_000;
 const RELEASE_LIMIT_MS = 100;
 
 /** What the rest of the engine does for a term. All hooks are synchronous and called in protocol order. */
@@ -52,6 +51,8 @@ export interface TermDriverOptions {
   chain: LocalChain;
   settings: TermSettings;
   hooks: TermHooks;
+  /** What is known of the links to the nodes. */
+  rates?: LinkRates;
 }
 
 export class TermDriver {
@@ -69,13 +70,15 @@ export class TermDriver {
   private readonly store: ChainStore;
   private readonly chain: LocalChain;
   private readonly hooks: TermHooks;
+  private readonly rates: LinkRates;
 
-  constructor({ nodes, clock, store, chain, settings, hooks }: TermDriverOptions) {
+  constructor({ nodes, clock, store, chain, settings, hooks, rates }: TermDriverOptions) {
     this.nodes = nodes;
     this.clock = clock;
     this.store = store;
     this.chain = chain;
     this.hooks = hooks;
+    this.rates = rates ?? new LinkRates(settings.ttlMs / 2);
     this.state = newTerm(settings, chain);
     this.done = new Promise((resolve) => (this.settle = resolve));
   }
@@ -207,12 +210,16 @@ export class TermDriver {
   private carryOut(effect: Effect): void {
     switch (effect.type) {
       case 'call': {
-        const limitMs = this.state.settings.nodeTimeoutMs + effect.bytes / BYTES_PER_MS;
+        const node = this.nodes[effect.node]!;
+        const limitMs = this.state.settings.nodeTimeoutMs + this.rates.extraMs(node, effect.bytes);
         // The server has no scripts yet. It loads them while it is filled: the commits wait for what comes after.
-        if (effect.call.script === 'begin_admission') void this.nodes[effect.node]!.prepare?.(limitMs);
-        void this.nodes[effect.node]!.call(effect.call, limitMs).then((reply) =>
-          this.feed({ type: 'reply', now: this.clock.now(), node: effect.node, id: effect.id, reply }),
-        );
+        if (effect.call.script === 'begin_admission') void node.prepare?.(limitMs);
+        const sentAt = this.clock.now();
+        void node.call(effect.call, limitMs).then((reply) => {
+          const now = this.clock.now();
+          this.rates.learn(node, effect.bytes, reply, now - sentAt);
+          this.feed({ type: 'reply', now, node: effect.node, id: effect.id, reply });
+        });
         return;
       }
       case 'backfill':
@@ -303,9 +310,12 @@ export class TermDriver {
       parent: block.parent,
       timestamp: block.timestamp,
     }));
-    const limitMs = nodeTimeoutMs + (2 * bytes) / BYTES_PER_MS + blocks.length / 10;
+    const limitMs = nodeTimeoutMs + 2 * this.rates.extraMs(node, bytes) + blocks.length / 10;
+    const sentAt = this.clock.now();
     const answered = blocks.length === 0 ? Promise.resolve([]) : node.backfill(batch, limitMs);
     void answered.then((replies) => {
+      const last = replies.at(-1);
+      if (last !== undefined) this.rates.learn(node, bytes, last, this.clock.now() - sentAt);
       this.feed({
         type: 'backfilled',
         now: this.clock.now(),
