@@ -207,6 +207,8 @@ export interface Producer {
   ready(): { ready: true } | { ready: false; why: string };
   /** `taken`: how many of request.items (from the front) are in the block. */
   produce(request: ProduceRequest): Promise<{ data: Uint8Array; taken: number }>;
+  /** Why it takes this item in no block: it has failed at it again and again. null: it may. */
+  refusal?(item: Item): string | null;
   /** Gets every committed block once, in order, on leaders and followers alike. */
   committed(block: CommittedBlock): Promise<void>;
   /** The term has ended. A `produce` call that still runs has no effect any more. */
@@ -225,7 +227,7 @@ export type SubmitOutcome =
   /** The sequencer accepted nothing of this submission. */
   | {
       outcome: 'refused';
-      reason: 'not-leader' | 'busy' | 'too-large' | 'key-conflict' | 'stopping';
+      reason: 'not-leader' | 'busy' | 'too-large' | 'key-conflict' | 'stopping' | 'set-aside';
       why: string;
       retryAfterMs?: number;
     }

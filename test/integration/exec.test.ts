@@ -78,6 +78,48 @@ const isGone = (pid: number): boolean => {
   }
 };
 
+/** Offers the items as a leader does: what was not taken comes again with the next block. Returns what was set aside. */
+async function sequence(
+  producer: Producer,
+  clients: Item[],
+  blocks: number,
+): Promise<{ taken: string[]; aside: string[] }> {
+  const taken: string[] = [];
+  const aside: string[] = [];
+  for (let left = clients, at = 0; at < blocks; at++) {
+    await ready(producer);
+    const refused = left.filter((item) => producer.refusal?.(item) != null);
+    aside.push(...refused.map((item) => `${item.key}: ${producer.refusal!(item)}`));
+    left = left.filter((item) => !refused.includes(item));
+    const made = await ask(producer, 1, left).catch(() => ({ taken: 0 }));
+    taken.push(...left.slice(0, made.taken).map(({ key }) => key!));
+    left = left.slice(made.taken);
+  }
+  return { taken, aside };
+}
+
+describe('exec: an item that makes the child fail', () => {
+  test.each([
+    ['first of five', ['poison', 'b', 'c', 'd', 'e']],
+    ['in the middle', ['a', 'b', 'poison', 'd', 'e']],
+    ['last', ['a', 'b', 'c', 'd', 'poison']],
+    ['two of them', ['a', 'poison 1', 'c', 'poison 2', 'e']],
+  ])('exec: %s → set aside with the reason, the others are taken in order', async (_, keys) => {
+    const producer = start({ mode: 'poison' });
+    const { taken, aside } = await sequence(producer, keyed(...keys), 25);
+    const [poisons, good] = [keys.filter((key) => /poison/.test(key)), keys.filter((key) => !/poison/.test(key))];
+    expect(taken).toEqual(good);
+    expect(aside).toEqual(poisons.map((key) => `${key}: it ended with exit code 7`));
+    expect(failures.length).toBe(2 + poisons.length);
+  });
+
+  test('exec: a child that fails at every block → nothing is set aside: the items are not the cause', async () => {
+    const producer = start({ mode: 'exits' }, { coolDownMs: 10 });
+    const { taken, aside } = await sequence(producer, keyed('a', 'b'), 8);
+    expect([taken, aside]).toEqual([[], []]);
+  });
+});
+
 describe('exec: the way of a block', () => {
   test('exec: asked → its data in our envelope, with key and digest of each item taken', async () => {
     const producer = start({});

@@ -40,6 +40,10 @@ createInterface({ input: process.stdin }).on('line', (line) => {
       data: base64(`made ${message.height}: ${texts}`),
       taken: texts.length,
     };
+    if (mode === 'poison' && texts.some((text) => text.includes('poison'))) {
+      note(`fails at ${texts}`);
+      return process.exit(7);
+    }
     switch (mode) {
       case 'exits':
         return process.exit(7);

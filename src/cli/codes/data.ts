@@ -84,6 +84,13 @@ export const DATA = {
     causes: ['many readers'],
     todo: ['read from another sequencer'],
   },
+  ITEM_SET_ASIDE: {
+    meaning:
+      'The exec child failed each time it was offered this item, also when the item was alone. The sequencer offers ' +
+      'it no more, so that the others go on. The message has the reason of the child.',
+    causes: ['an item that the child cannot take', 'a bug of the child'],
+    todo: ['change the item', 'fix the child and start the sequencers again: they forget what was set aside'],
+  },
   ITEM_TOO_LARGE: {
     meaning: 'One item does not fit into one block.',
     causes: ['a line or frame above --max-block-bytes'],

@@ -142,7 +142,7 @@ function sequencerOptions(
     openNode: (member) => cluster.openMember(member),
     adoptNodes: settings.adoptNodes,
     identity: cluster.identity,
-    inbox: makeInbox(settings, parts.store, maxItemsBytes),
+    inbox: makeInbox(settings, parts.store, parts.producer, maxItemsBytes),
     clock: systemClock,
     random: systemRandom,
     timing,
@@ -171,13 +171,19 @@ function sequencerOptions(
   };
 }
 
-function makeInbox({ limits, timing }: RunSettings, store: ChainStore, maxItemBytes: number): Inbox {
+function makeInbox(
+  { limits, timing }: RunSettings,
+  store: ChainStore,
+  producer: Producer,
+  maxItemBytes: number,
+): Inbox {
   return new Inbox({
     store,
     clock: systemClock,
     maxItems: 200_000,
     maxBytes: Math.max(64 * MIB, 4 * limits.maxBlockBytes),
     maxItemBytes,
+    ...(producer.refusal === undefined ? {} : { refusal: (item) => producer.refusal!(item) }),
     retryAfterMs: timing.blockTimeMs,
     unknownAfterMs: 4 * timing.ttlMs,
   });

@@ -8,6 +8,7 @@ import type { Clock, CommittedBlock, Item, Producer, ProduceRequest } from '../p
 import type { Height } from '../protocol/types.js';
 import { committedLine, parseChildLine, produceLine, revokedLine, type ChildMessage } from './child-messages.js';
 import { Child } from './child-process.js';
+import { Suspects } from './suspects.js';
 
 export interface ExecOptions {
   command: string;
@@ -87,6 +88,7 @@ class ExecProducer implements Producer {
   private cancelSilence = (): void => {};
   private cancelRestart = (): void => {};
   private readonly listeners: ((why: string) => void)[] = [];
+  private readonly suspects = new Suspects();
 
   constructor(private readonly options: ExecOptions) {
     this.target = options.chain.head().height;
@@ -117,6 +119,10 @@ class ExecProducer implements Producer {
       this.build = { request, offered: this.fitting(request.items), sent: false, resolve, reject, cancelDeadline };
       this.ask();
     });
+  }
+
+  refusal(item: Item): string | null {
+    return this.suspects.refusal(item);
   }
 
   /**
@@ -327,13 +333,14 @@ class ExecProducer implements Producer {
       );
     build.cancelDeadline();
     this.build = null;
+    this.suspects.passed(offered, message.taken);
     this.failures = 0;
     build.resolve({ data, taken: message.taken });
   }
 
   /** Takes items from the front, as many as leave at least half of a block for the child's own data. */
   private fitting(items: readonly Item[]): Item[] {
-    let count = items.length;
+    let count = this.suspects.offerable(items);
     while (count > 0 && execOverhead(items.slice(0, count)) > this.options.maxBlockBytes / 2)
       count = Math.floor(count / 2);
     return items.slice(0, count);
@@ -358,6 +365,8 @@ class ExecProducer implements Producer {
     // When a child ran well for long before it failed, the count of failures starts anew.
     if (this.options.clock.now() - this.startedAt >= (this.options.coolDownMs ?? COOL_DOWN_MS)) this.failures = 0;
     this.failures++;
+    const asked = this.voidBuild ?? (this.build?.sent === true ? this.build : null);
+    if (asked !== null) this.suspects.failed(asked.offered, why);
     this.state = { phase: 'down', why: `the producer failed: ${why}` };
     this.cancelSilence();
     this.dropBuilds(`the producer failed: ${why}`);

@@ -23,7 +23,7 @@ export class ReadSize {
   get trouble(): string {
     if (this.cutAt === 0) return '';
     return (
-      `a read of ${this.cutAt} ${this.cutAt === 1 ? 'block was' : 'blocks was'} cut off; reads shrink until they pass ` +
+      `a read of ${this.cutAt} ${this.cutAt === 1 ? 'block' : 'blocks'} was cut off; reads shrink until they pass ` +
       '(the client-output-buffer-limit of its server, or a proxy in between)'
     );
   }

@@ -196,8 +196,8 @@ function ofReading({ config }: Facts, largest: number, set: SetCommand): Remark[
   const need = largest + MIB;
   if (!(least < need)) return [];
   const what =
-    `client-output-buffer-limit normal ${hard} ${soft} ${seconds}: it ends the connection of whoever reads a block of ` +
-    `${mib(largest)}, the largest that the cluster allows`;
+    `client-output-buffer-limit normal ${hard} ${soft} ${seconds}: it ends the connection of whoever reads a block ` +
+    `of ${mib(largest)}, the largest that the cluster allows`;
   return [remark('WARN', 'reach', what, set('client-output-buffer-limit', "'normal 0 0 0'"))];
 }
 

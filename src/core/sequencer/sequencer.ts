@@ -167,7 +167,7 @@ export class Sequencer implements SequencerApi {
       height: () => store.head().height,
       pace: (seen) =>
         linkPace(
-          membership.nodes.map(({ reading }) => reading),
+          this.membership.nodes.map(({ reading }) => reading),
           seen,
         ),
       needsPeer: (seen) => void this.bringUp.from(seen),
@@ -229,7 +229,7 @@ export class Sequencer implements SequencerApi {
       onProbe: (seen, at) => this.probed(seen, at),
       onAnomaly: (anomaly) => this.anomaly(anomaly),
       onDamaged: (node, incarnation, why) => this.damage.found(node, incarnation, why),
-      onCut: (node, why) => options.emit({ type: 'alarm', code: 'READS_CUT', node: nodes[node]!.id, reason: why }),
+      onCut: (node, why) => this.options.emit({ type: 'alarm', code: 'READS_CUT', node: nodes[node]!.id, reason: why }),
       onFailure: (error) => this.fail('BUG', 'following cannot go on', error),
     });
   }

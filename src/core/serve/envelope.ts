@@ -109,6 +109,13 @@ const REFUSED: Record<
     retryable: false,
     next: 'split the item, or raise --max-block-bytes on every sequencer',
   },
+  'set-aside': {
+    status: 422,
+    code: 'ITEM_SET_ASIDE',
+    message: 'the producer fails at this item, so it is in no block',
+    retryable: false,
+    next: 'change the item, or fix the producer and start the sequencers again',
+  },
   'key-conflict': {
     status: 409,
     code: 'KEY_CONFLICT',

@@ -14,6 +14,8 @@ export interface InboxOptions {
   maxBytes: number;
   /** Largest item that fits into a block by itself, as encoded (key and lengths included). */
   maxItemBytes: number;
+  /** Why the producer takes an item in no block; null when it may. */
+  refusal?(item: Item): string | null;
   /** A refusal for lack of room suggests this delay. */
   retryAfterMs: number;
   /** After the end of a term, its proposed items wait this long for their outcome. */
@@ -260,6 +262,8 @@ export class Inbox {
       }
     }
     if (this.closed !== null) return { outcome: 'refused', ...this.closed };
+    const aside = this.options.refusal?.(item) ?? null;
+    if (aside !== null) return { outcome: 'refused', reason: 'set-aside', why: aside };
     const size = encodedItemSize(item);
     if (size > this.options.maxItemBytes) {
       return {

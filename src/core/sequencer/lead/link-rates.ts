@@ -1,6 +1,6 @@
-// How long may a call take that carries many bytes (docs/PROTOCOL.md section 6.1)? As long as the link to its node needs.
-// At first every link is taken for a fast one. Silence after a large call halves the rate, an answer raises it again. So
-// a slow link costs a few repetitions once, and a silent node is still noticed soon.
+// How long may a call take that carries many bytes (docs/PROTOCOL.md section 6.1)? As long as the link to its node
+// needs. At first every link is taken for a fast one. Silence after a large call halves the rate, an answer raises it
+// again. So a slow link costs a few repetitions once, and a silent node is still noticed soon.
 import type { NodePort } from '../../ports.js';
 import type { NodeReply } from '../../protocol/types.js';
 
