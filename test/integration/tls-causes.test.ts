@@ -1,4 +1,4 @@
-// A TLS connection that waiting cannot mend: the cause names the setting. Real handshakes.
+// A TLS connection that waiting cannot fix: the cause names the setting. Real handshakes.
 import { once } from 'node:events';
 import { readFileSync, rmSync } from 'node:fs';
 import { createServer as createPlain, type AddressInfo, type Server } from 'node:net';
@@ -37,7 +37,7 @@ test.each<[string, Scene, RegExp]>([
     /asks for a client certificate.*tls\.cert and tls\.key/,
   ],
   ['a port without TLS', { server: '' }, /does not speak TLS at this port/],
-])('tls: %s → the setting that mends it', async (_name, { server, serves, authority = 'ca' }, told) => {
+])('tls: %s → the setting that fixes it', async (_name, { server, serves, authority = 'ca' }, told) => {
   const listening: Server =
     server === ''
       ? createPlain((socket) =>

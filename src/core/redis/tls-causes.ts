@@ -1,4 +1,4 @@
-// Why did a TLS connection fail, and which setting mends it? Waiting mends none of these.
+// Why did a TLS connection fail, and which setting fixes it? Waiting fixes none of these.
 
 const AUTHORITY =
   'its certificate is not signed by an authority that is trusted here: name that one in tls.ca (SEQ_TLS_CA)';
