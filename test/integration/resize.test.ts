@@ -16,7 +16,7 @@ interface Document {
     margin: { before: number; after: number };
     retired: string | null;
   } | null;
-  error: { code: string } | null;
+  error: { code: string; message: string } | null;
   next?: string[];
 }
 
@@ -159,6 +159,23 @@ describe('seq cluster resize', () => {
     );
   }, 300_000);
 });
+
+it('the leader refuses → the command ends with its words, long before its time is up', async () => {
+  await withLab({ ...QUICK, sequencers: 1, runArgs: ['--no-readmit'] }, (lab) =>
+    withSpares(1, async ([r4]) => {
+      await lab.waitForHeight(await lab.waitForLeader(), 4);
+      const add = ['cluster', 'resize', '--add', `r4=${r4!.url}`, '--yes', '--timeout', '10m'];
+      const { code, document } = await seq(lab, ...add);
+      expect({ code, error: document.error }).toMatchObject({
+        code: 76,
+        error: {
+          code: 'REQUEST_REFUSED',
+          message: expect.stringContaining('refused: this leader was started with --no-readmit'),
+        },
+      });
+    }),
+  );
+}, 300_000);
 
 describe('seq cluster set', () => {
   it('the nodes note the new values, and a sequencer that starts takes them', async () => {

@@ -23,8 +23,8 @@ export const OPERATOR = {
     todo: ['seq status', 'seq doctor', 'seq bench --node-timeout 1s'],
   },
   REQUEST_REFUSED: {
-    meaning: 'Every node refused the request before anything was written.',
-    causes: ['too few admitted nodes', 'nodes loading or read-only'],
+    meaning: 'Every node refused the request before anything was written, or the leader refused it again and again.',
+    causes: ['too few admitted nodes', 'nodes loading or read-only', 'what the leader says in the message'],
     todo: ['seq status', 'try again'],
   },
   NODE_MOVED: {

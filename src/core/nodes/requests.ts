@@ -1,6 +1,6 @@
 // Requests to the leader (docs/PROTOCOL.md section 2). A request is carried out once. Then, on every node that answers,
 // its outcome goes to the audit stream and the request is removed.
-import { tellAll } from './ask-all.js';
+import { askAll, tellAll } from './ask-all.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { MembersChange } from '../protocol/configuration.js';
 import type { LeaderRequest } from '../protocol/types.js';
@@ -8,6 +8,8 @@ import type { LeaderRequest } from '../protocol/types.js';
 const REPORT_MS = 10_000;
 const LIMIT_MS = 100;
 const AUDIT_RECORDS = 10_000;
+/** Among so many of the newest audit records the answer to a request is searched. */
+const NEWEST_RECORDS = 20;
 
 /** The content of an `admit` request: set this incarnation of the node aside, for this reason. */
 export interface AdmitPlan {
@@ -97,6 +99,21 @@ export function standsOn(views: readonly { request: LeaderRequest | null }[], re
     (view) =>
       view.request?.id === request.id && view.request.epoch === request.epoch && view.request.kind === request.kind,
   ).length;
+}
+
+/** What the leader wrote to the audit trail about this request. '' while no node shows it. */
+export async function outcomeOf(
+  id: string,
+  { nodes, limitMs, clock }: { nodes: readonly NodePort[]; limitMs: number; clock: Clock },
+): Promise<string> {
+  const readers = nodes.filter((node) => node.readAudit !== undefined);
+  const replies = await askAll(readers, (node) => node.readAudit!(NEWEST_RECORDS, limitMs), { limitMs, clock });
+  for (const reply of replies) {
+    if (reply.outcome !== 'accepted') continue;
+    const record = reply.value.find((one) => one['what'] === 'request' && one['id'] === id);
+    if (record !== undefined) return record['outcome'] ?? '';
+  }
+  return '';
 }
 
 export async function answerRequest(

@@ -8,6 +8,7 @@ import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { bounded } from '../nodes/ask-all.js';
 import { changeNodes, requireExpected } from '../nodes/change-all.js';
 import { pause } from '../nodes/pause.js';
+import { outcomeOf } from '../nodes/requests.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import {
   memberOf,
@@ -30,6 +31,8 @@ import { refuseUnfit } from './bootstrap.js';
 const EVERY_MS = 50;
 /** A leader may refuse because something else is under way, or may change. Then the request is made again. */
 const ASK_AGAIN_MS = 1000;
+/** The leader's refusal is taken as final when it has the same words so often in a row. */
+const FINAL_AFTER = 3;
 
 /** What is wanted. The margin that must be left follows from the plan. */
 export type WantedChange =
@@ -259,6 +262,7 @@ async function untilMade(
   let askedEpoch = -1;
   let told = '';
   let seen: { version: string; height: Height | null } = { version: '', height: null };
+  const refusals = new Refusals(options);
   for (;;) {
     const { view, configuration, replies } = await probeAll(options, membersOf(options, change));
     const { leader } = view;
@@ -273,12 +277,13 @@ async function untilMade(
       else if (height > seen.height && leader.epoch === configuration.version.epoch) return { view, configuration };
     }
     const filled = await progressOf(options);
-    told = noted ? 'noted; waiting for a leader that counts by it' : filled.text;
+    const refusal = noted || filled.runs ? '' : await refusals.words();
+    told = noted ? 'noted; waiting for a leader that counts by it' : refusal || filled.text;
     step(told);
     if (clock.now() >= until) break;
     const again = clock.now() - askedAt > ASK_AGAIN_MS && !filled.runs;
     if (!noted && leader !== null && (leader.epoch !== askedEpoch || again)) {
-      await ask(options, plan, leader);
+      refusals.asked(await ask(options, plan, leader), leader.id);
       askedAt = clock.now();
       askedEpoch = leader.epoch;
     }
@@ -295,6 +300,41 @@ async function untilMade(
     next: [`seq history ${target}`.trim(), `seq status ${target}`.trim()],
     retryable: true,
   });
+}
+
+/** What the leader said to the last requests. Its words are shown at once, and end the command when they stay. */
+class Refusals {
+  private request = '';
+  private leader = '';
+  private last = '';
+  private times = 0;
+
+  constructor(private readonly options: ChangeMembersOptions) {}
+
+  asked(request: string, leader: string): void {
+    this.request = request;
+    this.leader = leader;
+  }
+
+  /** The refusal of the last request. '' when it was not refused, or not answered yet: then the words before it. */
+  async words(): Promise<string> {
+    if (this.request === '') return this.last;
+    const outcome = await outcomeOf(this.request, this.options);
+    if (outcome === '') return this.last;
+    this.request = '';
+    const words = outcome.startsWith('refused') ? `${this.leader} ${outcome}` : '';
+    this.times = words !== '' && words === this.last ? this.times + 1 : 1;
+    this.last = words;
+    if (words !== '' && this.times >= FINAL_AFTER)
+      throw refused(
+        'REQUEST_REFUSED',
+        words,
+        'the leader alone changes the configuration, and it says the same each time',
+        EXIT.precondition,
+        [`seq status ${this.options.target}`.trim()],
+      );
+    return words;
+  }
 }
 
 /**
@@ -319,7 +359,7 @@ async function ask(
   options: ChangeMembersOptions,
   { change }: ChangePlan,
   leader: { id: string; epoch: number },
-): Promise<void> {
+): Promise<string> {
   const { random, operator, reason, limitMs, clock, nodes } = options;
   const request = {
     id: random.hex(8),
@@ -351,6 +391,7 @@ async function ask(
     limitMs,
     clock,
   );
+  return request.id;
 }
 
 /** How far the new server is filled. `runs`: the leader is filling it. */

@@ -20,7 +20,7 @@ export function diagnose(nodes: readonly CheckedNode[], options: DoctorOptions):
   const found = [
     ...ofJudge(options.judged ?? []),
     ...nodes.flatMap((node) => ofNode(node, options, noCluster)),
-    ...((options.judged ?? []).some(({ code }) => code === 'NODE_FENCED') ? [] : ofEpochs(nodes)),
+    ...((options.judged ?? []).some(({ code }) => code === 'NODE_FENCED') ? [] : ofEpochs(nodes, options.target)),
     ...ofClocks(nodes, options),
     ...ofSequencers(nodes),
     ...ofForecast(nodes),
@@ -105,7 +105,7 @@ function ofClocks(nodes: readonly CheckedNode[], { ttlMs }: DoctorOptions): Doct
 }
 
 /** An epoch that no term has reached was written by hand. No leader has such an epoch, so the node takes no block. */
-function ofEpochs(nodes: readonly CheckedNode[]): DoctorFinding[] {
+function ofEpochs(nodes: readonly CheckedNode[], target: string): DoctorFinding[] {
   const admitted = nodes.flatMap(({ id, url, view }) =>
     view.outcome === 'accepted' && view.value.admission === 'admitted' ? [{ id, url, epoch: view.value.epoch }] : [],
   );
@@ -118,7 +118,7 @@ function ofEpochs(nodes: readonly CheckedNode[]): DoctorFinding[] {
       check: 'epoch',
       node: id,
       what: `its epoch ${epoch} was reached by no term (the others are at ${reachedByAll}): it takes no block`,
-      fix: deleteEpoch(url),
+      fix: deleteEpoch(url, target),
     }));
 }
 

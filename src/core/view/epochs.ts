@@ -26,13 +26,19 @@ export interface EpochView {
 }
 
 /** The command for an epoch that no term can have reached. Once the key is deleted, the leader re-admits the node. */
-export function deleteEpoch(url: string): string {
-  return `redis-cli -u ${url} del seq:epoch:token`;
+export function deleteEpoch(url: string, target: string): string {
+  return `redis-cli -u ${url} del ${prefixOf(target)}epoch:token`;
 }
 
 /** The command for a configuration that no term can have made. The next claim notes the right one. */
-export function deleteConfiguration(url: string): string {
-  return `redis-cli -u ${url} hdel seq:node:admission config`;
+export function deleteConfiguration(url: string, target: string): string {
+  return `redis-cli -u ${url} hdel ${prefixOf(target)}node:admission config`;
+}
+
+/** The prefix of the keys of the lane that the flags of a command name. */
+function prefixOf(target: string): string {
+  const [, lane] = /(?:^|\s)--lane (\S+)/.exec(target) ?? [];
+  return lane === undefined ? 'seq:' : `seq:${lane}:`;
 }
 
 export function epochsOf(view: ClusterView, probes: readonly NodeProbe[]): EpochView {

@@ -375,7 +375,7 @@ function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): 
         return warn('NODE_NOT_ADMITTED', `${n.id} is not admitted: ${n.note}`, `seq node admit --on ${n.id}${target}`);
       case 'OUT':
         if (n.note.includes(NO_TERM_MADE_IT))
-          return warn('NODE_NOT_ADMITTED', `${n.id} is not admitted: ${n.note}`, deleteConfiguration(n.url));
+          return warn('NODE_NOT_ADMITTED', `${n.id} is not admitted: ${n.note}`, deleteConfiguration(n.url, target));
         return warn(
           'NODE_NOT_ADMITTED',
           `${n.id} is not admitted: ${n.note}`,
@@ -386,7 +386,7 @@ function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): 
         );
       case 'WARN':
         if (facts.leader !== null && n.epoch !== null && n.epoch > facts.leader.epoch + MAX_EPOCH_LEAP)
-          return warn('NODE_FENCED', `${n.id}: ${n.note}`, deleteEpoch(n.url));
+          return warn('NODE_FENCED', `${n.id}: ${n.note}`, deleteEpoch(n.url, target));
         if (n.diverged !== null) return [divergedFinding(facts, n, target)];
         if (n.lockStuck !== '')
           return facts.leader === null

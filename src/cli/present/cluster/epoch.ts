@@ -57,7 +57,7 @@ export function epochResult(epochs: EpochView, target: string): Result {
     stands !== null
       ? stands.next
       : stray.length > 0 && leader !== null
-        ? stray.map((row) => deleteEpoch(view.nodes.find((node) => node.id === row.id)?.url ?? ''))
+        ? stray.map((row) => deleteEpoch(view.nodes.find((node) => node.id === row.id)?.url ?? '', target))
         : above.length > 0 && leader !== null
           ? [`seq epoch show --watch${tail}`]
           : below.length > 0
