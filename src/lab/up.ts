@@ -1,7 +1,8 @@
 // `seq lab up`: brings a lab to its first commit. It starts from nothing, from where an earlier `up` was interrupted,
-// or from what `down --keep` left. Invariant: it starts only processes that were never started. A process that was
-// started and is dead now was killed by somebody; it stays dead until `lab start`. A kept lab is like one after a power
-// cut: all of it is started, and a recovery gives it a new generation before anything is written.
+// or from what `down --keep` left. Invariant: it starts only processes that were never started, and sequencers that a
+// recovery of their cluster ended. Any other process that is dead now was killed by somebody; it stays dead until `lab
+// start`. A kept lab is like one after a power cut: all of it is started, and a recovery gives it a new generation
+// before anything is written.
 import { EXIT, SeqError } from '../core/errors.js';
 import { makeFolder } from '../core/home.js';
 import { isPortTaken } from './answering.js';
@@ -73,7 +74,7 @@ export async function labUp(options: UpOptions): Promise<UpResult> {
 async function up(options: UpOptions): Promise<UpResult> {
   const { directory, report } = options;
   const state = agree(readState(directory), options.wanted);
-  const missing = state.processes.some((record) => isToStart(state, record));
+  const missing = state.processes.some((record) => isToStart(directory, state, record));
   if (missing) {
     // Checked before anything is written: without a Redis server there is no lab.
     findRedisServer();
@@ -172,7 +173,7 @@ function withPlaces(state: LabState): LabState {
 
 async function startMissing(options: UpOptions, state: LabState, kind: ProcessKind): Promise<string[]> {
   const { directory, report, signal } = options;
-  const missing = state.processes.filter((record) => record.kind === kind && isToStart(state, record));
+  const missing = state.processes.filter((record) => record.kind === kind && isToStart(directory, state, record));
   const anotherPort = async (record: ProcessRecord): Promise<void> => {
     record.port = await freePort(new Set(state.processes.map((other) => other.port)));
   };
@@ -199,8 +200,16 @@ async function startMissing(options: UpOptions, state: LabState, kind: ProcessKi
 }
 
 /** True for a process that was never started, and for a dead one of a kept lab: nobody killed that one. */
-function isToStart(state: LabState, { identity }: ProcessRecord): boolean {
-  return identity === null || (state.kept === true && stateOf(identity) === 'dead');
+function isToStart(directory: string, state: LabState, record: ProcessRecord): boolean {
+  const { identity } = record;
+  if (identity === null) return true;
+  return stateOf(identity) === 'dead' && (state.kept === true || endedByRecovery(directory, record));
+}
+
+/** Nobody killed it: no term of the old generation may act any more, so it ended by itself. Its last lines say so. */
+function endedByRecovery(directory: string, { kind, name }: ProcessRecord): boolean {
+  if (kind !== 'sequencer') return false;
+  return lastLines(pathsOf(directory, name).log, 6).some((line) => line.startsWith('CLUSTER_RECOVERED:'));
 }
 
 /** Its command names a peer's port that has changed, so it must be started again. */

@@ -367,3 +367,27 @@ describe('lab: down --keep, then up', () => {
     300_000,
   );
 });
+
+describe('lab: a recovery of the running cluster', () => {
+  it('two nodes lose their memory, a confirmed recovery → lab up brings its sequencers back, and no killed one', async () => {
+    const { seq } = home();
+    await data(seq, 'lab', 'up', '--ttl', '1s', '--block-time', '200ms', '--eager', '--sequencers', '2');
+    await data(seq, 'lab', 'kill', 'seq-b');
+    // A leader that runs admits the first wiped node before the second one is wiped.
+    await data(seq, 'lab', 'pause', 'seq-a');
+    for (const name of ['r1', 'r2']) await data(seq, 'lab', 'wipe', name);
+    const planned = await data(seq, 'cluster', 'recover', '--dry-run', '-c', 'lab');
+    const recovered = await seq(
+      ...['cluster', 'recover', '-c', 'lab', '--accept-possible-loss', '--confirm', planned.digest.slice(0, 8)],
+    );
+    expect([recovered.code, recovered.stdout]).toEqual([0, expect.stringContaining('next\tseq lab up\n')]);
+    await data(seq, 'lab', 'unpause', 'seq-a');
+    const ended = async (): Promise<boolean> => (await rows(seq))['seq-a']?.state === 'dead';
+    await until('the sequencer of the old generation ends', 60_000, ended);
+    expect((await data(seq, 'lab', 'up')).started).toEqual(['seq-a']);
+    const status = async (): Promise<boolean> => (await data(seq, 'status', '-c', 'lab')).leader?.id === 'seq-a';
+    await until('it leads the new generation', 60_000, status);
+    expect((await data(seq, 'status', '-c', 'lab')).cluster).toMatch(/\.2$/);
+    await data(seq, 'lab', 'down');
+  }, 300_000);
+});

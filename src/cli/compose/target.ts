@@ -33,6 +33,11 @@ export function startCommands(
   };
 }
 
+/** A recovery ends the sequencers of the old generation. The lab knows how to start them. */
+export function startAgain({ context }: ClusterSettings): string {
+  return context === 'lab' ? 'seq lab up' : 'start the sequencers again (seq run …)';
+}
+
 /** [] where there is no lab. */
 export function labRows(): ProcessRow[] {
   try {

@@ -6,7 +6,7 @@ import { operatorOf } from '../../cli/support/operator.js';
 import { notNeededResult, recoverResult } from '../../cli/present/cluster/recover.js';
 import type { Result } from '../../cli/present/result.js';
 import { probeForRecovery, recoverAsPlanned, rejoin } from '../../cli/compose/recovery.js';
-import { startCommands, targetFlags } from '../../cli/compose/target.js';
+import { startAgain, startCommands, targetFlags } from '../../cli/compose/target.js';
 import { inspectCluster } from '../../core/view/inspect.js';
 
 export default class ClusterRecover extends SeqCommand {
@@ -95,11 +95,6 @@ export default class ClusterRecover extends SeqCommand {
       operator: operatorOf(this.id ?? '', this.argv),
       changing: () => this.changing(),
     });
-    return recoverResult(
-      plan,
-      'recovered',
-      ['start the sequencers again (seq run …)', status],
-      warning === '' ? [] : [warning],
-    );
+    return recoverResult(plan, 'recovered', [startAgain(found.settings), status], warning === '' ? [] : [warning]);
   }
 }

@@ -15,7 +15,8 @@ import { labUp } from '../../lab/up.js';
 export default class LabUp extends SeqCommand {
   static override summary = 'Start a real cluster on this machine: Redis servers, sequencers, a context named lab';
   static override description = [
-    'Returns after the first commit. Run again, it starts only what never started: what was killed stays dead.',
+    'Returns after the first commit. Run again, it starts only what never started: what was killed stays dead. ' +
+      'Sequencers that ended because their cluster was recovered come back with the new generation.',
     'A lab that was taken down with --keep comes back with its data as after a power cut: its ' +
       'servers are started, what nodes and stores hold is shown, and one confirmed recovery goes on ' +
       'with it. In a script --yes is enough where nothing can be lost; otherwise --confirm and ' +

@@ -31,7 +31,11 @@ export function judge(
   );
   const findings = explained
     ? whole
-    : [...whole, ...nodeFindings(facts, target, options), ...softFindings(facts, target, options)];
+    : [
+        ...whole,
+        ...leaderFirst(facts, whole, nodeFindings(facts, target, options)),
+        ...softFindings(facts, target, options),
+      ];
   const order = { CRIT: 0, UNKNOWN: 1, WARN: 2 };
   if (options.complete !== undefined) for (const finding of findings) finding.next = finding.next.map(options.complete);
   findings.sort((a, b) => order[a.verdict] - order[b.verdict]);
@@ -355,6 +359,14 @@ function standbyFindings(facts: Facts, target: string, options: SummarizeOptions
   ];
 }
 
+/** Only a leader admits. While nobody leads, what stands in the way of a leader comes first. */
+function leaderFirst({ leader }: Facts, [first]: readonly Finding[], found: Finding[]): Finding[] {
+  if (leader !== null || first === undefined) return found;
+  return found.map((one) =>
+    one.code === 'NODE_NOT_ADMITTED' && one.next[0]?.startsWith('seq ') ? { ...one, next: [...first.next] } : one,
+  );
+}
+
 function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): Finding[] {
   return facts.nodes.flatMap((n): Finding[] => {
     const warn = (code: ReasonCode, reason: string, next: string): Finding[] => [
@@ -379,10 +391,7 @@ function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): 
         return warn(
           'NODE_NOT_ADMITTED',
           `${n.id} is not admitted: ${n.note}`,
-          // Only a leader admits. While nobody leads, what stands in the way of a leader comes first.
-          facts.leader === null || n.admission === 'admitting'
-            ? `seq status --watch${target}`
-            : `seq node admit --on ${n.id}${target}`,
+          n.admission === 'admitting' ? `seq status --watch${target}` : `seq node admit --on ${n.id}${target}`,
         );
       case 'WARN':
         if (facts.leader !== null && n.epoch !== null && n.epoch > facts.leader.epoch + MAX_EPOCH_LEAP)
