@@ -61,6 +61,11 @@ export class Memory {
       if (waiting.size > 0) {
         const replies = await Promise.all(this.nodes.map((node) => node.call({ script: 'inspect' }, this.limitMs)));
         const views = replies.map((reply) => (reply.outcome === 'accepted' ? reply.value : null));
+        // A node that has its old memory back knows an old configuration only. The others must say which one is newest.
+        if (this.nodes.some(({ id }, at) => views[at] === null && !this.losses.has(id))) {
+          await pause();
+          continue;
+        }
         const configuration = newest(...views.map((view) => view?.config ?? ''));
         this.nodes.forEach(({ id }, at) => {
           const view = views[at];
@@ -70,7 +75,11 @@ export class Memory {
           this.restored(id);
         });
       }
-      await new Promise((resolve) => setTimeout(resolve, PROBE_EVERY_MS));
+      await pause();
     }
   }
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, PROBE_EVERY_MS));
 }
