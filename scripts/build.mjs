@@ -1,6 +1,6 @@
-// Builds dist/, oclif.manifest.json, docs/COMMANDS.md and test/cli/interface.txt. dist/ is bundled by esbuild, so that
+// Builds dist/, man/, oclif.manifest.json, docs/COMMANDS.md, test/cli/interface.txt and "man" in package.json. dist/ is bundled by esbuild, so that
 // a command loads two or three files instead of hundreds.
-// `--check`: builds nothing. Fails when the committed manifest or reference differs from the commands in dist/.
+// `--check`: builds nothing. Fails when a committed file differs from the commands in dist/.
 // `--bundle-only`: does not touch an existing manifest. Setting up a clone then cannot hide a stale committed manifest.
 // `--dev`: builds into .dev/, for bin/dev.js, and changes no file that git tracks.
 import { spawnSync } from 'node:child_process';
@@ -21,7 +21,9 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
+import { clientBundle, clientTypes } from './client-package.mjs';
 import { commandReference, interfaceList } from './command-reference.mjs';
+import { manPages, manPaths } from './man-pages.mjs';
 import { root } from './paths.mjs';
 
 const check = process.argv.includes('--check');
@@ -35,7 +37,9 @@ const manifestPath = join(home, 'oclif.manifest.json');
 // package. Ink and React from packages cost 700 ms of processor time to load, as one chunk 140 ms.
 // string-width: two versions are in use, each by its own importer
 const bundled = ['@oclif/core', 'ink', 'ioredis', 'react', 'table', 'yaml', 'zod', 'string-width'];
-const { dependencies, oclif } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const aboutPath = join(root, 'package.json');
+const about = JSON.parse(readFileSync(aboutPath, 'utf8'));
+const { dependencies, oclif } = about;
 const external = Object.keys(dependencies)
   .filter((name) => !bundled.includes(name))
   .flatMap((name) => [name, `${name}/*`]);
@@ -62,7 +66,7 @@ const BANNER = [
   [
     /\bseqPlace\b/,
     'const seqPlace = (file) => ' +
-      'import.meta.url.replace(/\\/dist\\/(?:commands|cli|chunks|index\\.js)(?:\\/.*)?$/, ' +
+      'import.meta.url.replace(/\\/dist\\/(?:commands|cli|chunks)(?:\\/.*)?$/, ' +
       '`/dist/${file}`);',
   ],
 ];
@@ -162,11 +166,7 @@ const fewerParts = {
 async function bundle(outdir) {
   await build({
     absWorkingDir: root,
-    entryPoints: [
-      join(root, 'src/index.ts'),
-      join(root, 'src/cli/start/main.ts'),
-      ...sources(join(root, 'src/commands')),
-    ],
+    entryPoints: [join(root, 'src/cli/start/main.ts'), ...sources(join(root, 'src/commands'))],
     outdir,
     outbase: join(root, 'src'),
     chunkNames: 'chunks/[name]-[hash]',
@@ -248,13 +248,14 @@ function commandIndex() {
  * shows it before anything is loaded.
  */
 function helpPages() {
-  const { name, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const { name, version } = about;
   const own = `${name}/${version} ${process.platform}-${process.arch} node-${process.version}`;
   const kept = Object.fromEntries(
     Object.entries(process.env).filter(([each]) => !/^(NO_COLOR|FORCE_COLOR|TERM|DEBUG|SEQ_.*|OCLIF_.*)$/.test(each)),
   );
   const pages = join(dist, 'help');
   const fresh = mkdtempSync(join(root, '.dist-'));
+  chmodSync(fresh, 0o777 & ~process.umask());
   for (const columns of [80, 100]) {
     const script =
       `import(${JSON.stringify(pathToFileURL(join(dist, 'cli', 'start', 'main.js')).href)}).then(({ main }) => ` +
@@ -273,6 +274,15 @@ function helpPages() {
   } catch {
     rmSync(fresh, { recursive: true, force: true });
   } // another build was faster
+}
+
+/** The pages of `man seq`. Those of commands that are gone are removed. */
+function manual() {
+  const folder = join(root, 'man');
+  const pages = manPages(JSON.parse(readFileSync(manifestPath, 'utf8')), oclif.topics, about);
+  mkdirSync(folder, { recursive: true });
+  for (const [path, page] of pages) writeFileSync(join(root, path), page);
+  for (const name of readdirSync(folder)) if (!pages.has(`man/${name}`)) rmSync(join(folder, name));
 }
 
 /** Two builds at the same time must not make each other fail: the later one wins. */
@@ -312,6 +322,10 @@ chmodSync(fresh, 0o777 & ~process.umask());
 try {
   if (!check) {
     await bundle(fresh);
+    if (!dev) {
+      await clientBundle(fresh);
+      clientTypes(fresh);
+    }
     swap(fresh, dist);
   }
 } finally {
@@ -322,6 +336,8 @@ const text = bundleOnly && existsSync(manifestPath) ? '' : await manifest();
 if (text !== '') {
   const [reference, list] = [join(root, 'docs', 'COMMANDS.md'), join(root, 'test', 'cli', 'interface.txt')];
   const made = [[manifestPath, text], ...(dev ? [] : [[reference, commandReference(JSON.parse(text), oclif.topics)]])];
+  // npm installs the manual pages that package.json names.
+  if (!dev) made.push([aboutPath, `${JSON.stringify({ ...about, man: manPaths(JSON.parse(text)) }, null, 2)}\n`]);
   // A published package has no tests.
   if (!dev && existsSync(join(root, 'test')))
     made.push([list, interfaceList(JSON.parse(text), existsSync(list) ? readFileSync(list, 'utf8') : '')]);
@@ -343,5 +359,8 @@ if (text !== '') {
 }
 if (!check) {
   commandIndex();
-  if (!dev) helpPages();
+  if (!dev) {
+    helpPages();
+    manual();
+  }
 }

@@ -1,7 +1,7 @@
 // Makes two files from the manifest: docs/COMMANDS.md (every command with its arguments, flags and examples) and
 // test/cli/interface.txt (the same, one line each). The build writes them and `--check` compares them, so that the
 // documentation matches the program. Pure.
-const GROUPS = ['CLUSTER', 'OUTPUT', 'WATCH', 'CHANGE', ''];
+export const GROUPS = ['CLUSTER', 'OUTPUT', 'WATCH', 'CHANGE', ''];
 
 /** In a table cell `|` ends the cell, and `<…>` would be read as HTML. */
 const cell = (text) =>
@@ -10,8 +10,8 @@ const cell = (text) =>
     .replaceAll('<', '&lt;')
     .replaceAll('\n', ' ')
     .trim();
-const filled = (text) => text.replaceAll('<%= config.bin %>', 'seq').replaceAll('<%= command.id %>', '');
-const words = (id) => id.replaceAll(':', ' ');
+export const filled = (text) => text.replaceAll('<%= config.bin %>', 'seq').replaceAll('<%= command.id %>', '');
+export const words = (id) => id.replaceAll(':', ' ');
 const anchor = (id) => `seq-${id.replaceAll(':', '-')}`;
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
@@ -27,24 +27,31 @@ function sharedFlags(commands) {
   return shared;
 }
 
-function flagRow(flag) {
-  const value =
-    flag.type === 'boolean' ? '' : ` ${flag.helpValue ?? (flag.options ? flag.options.join('|') : 'VALUE')}`;
-  const name = flag.allowNo ? `--[no-]${flag.name}` : `--${flag.name}`;
+/** What follows the flag's name: '' for a switch. */
+export const flagValue = (flag) =>
+  flag.type === 'boolean' ? '' : (flag.helpValue ?? (flag.options ? flag.options.join('|') : 'VALUE'));
+export const flagName = (flag) => (flag.allowNo ? `--[no-]${flag.name}` : `--${flag.name}`);
+
+/** What holds for the flag besides its description. */
+export function flagNotes(flag) {
   const options =
     flag.options && flag.helpValue && !flag.options.every((option) => flag.description?.includes(option))
       ? `one of ${flag.options.join(', ')}`
       : '';
-  const notes = [
+  return [
     flag.required ? 'required' : '',
     flag.default !== undefined && flag.default !== false ? `default ${flag.default}` : '',
     options,
     flag.dependsOn ? `needs ${flag.dependsOn.map((other) => `--${other}`).join(', ')}` : '',
     flag.exclusive ? `not with ${flag.exclusive.map((other) => `--${other}`).join(', ')}` : '',
   ].filter(Boolean);
+}
+
+function flagRow(flag) {
+  const [value, notes] = [flagValue(flag), flagNotes(flag)];
   return (
     '| ' +
-    `\`${flag.char ? `-${flag.char}, ` : ''}${name}${cell(value) === '' ? '' : ` ${cell(value).replaceAll('&lt;', '<')}`}\` ` +
+    `\`${flag.char ? `-${flag.char}, ` : ''}${flagName(flag)}${cell(value) === '' ? '' : ` ${cell(value).replaceAll('&lt;', '<')}`}\` ` +
     `| ${cell(flag.description)}${notes.length > 0 ? ` (${cell(notes.join('; '))})` : ''} |`
   );
 }
@@ -54,7 +61,7 @@ function flagTable(flags) {
   return ['| flag | meaning |', '|---|---|', ...sorted.map(flagRow)];
 }
 
-function usage(command) {
+export function usage(command) {
   if (command.usage) return filled([command.usage].flat()[0]);
   const args = Object.values(command.args).map((arg) =>
     arg.required ? arg.name.toUpperCase() : `[${arg.name.toUpperCase()}]`,

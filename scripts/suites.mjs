@@ -31,6 +31,7 @@ export const LONG = {
   'test/model/processes.test.ts': SEARCH,
   'test/chaos/chaos.test.ts': SEARCH,
   'test/cli/alerts.test.ts': COMMANDS,
+  'test/cli/client-package.test.ts': COMMANDS,
   'test/cli/every-command.test.ts': COMMANDS,
   'test/cli/runbooks.test.ts': COMMANDS,
   'test/integration/acl.test.ts': COMMANDS,

@@ -37,10 +37,12 @@ export type HttpAnswer =
   | { outcome: 'unknown'; why: string };
 
 export class Agents {
-  readonly http = new HttpAgent({ keepAlive: true, maxSockets: 8 });
+  readonly http: HttpAgent;
   readonly https: HttpsAgent;
-  constructor(ca?: string | Buffer) {
-    this.https = new HttpsAgent({ keepAlive: true, maxSockets: 8, ...(ca === undefined ? {} : { ca }) });
+  /** `maxSockets`: connections to one host; a call beyond them waits for its turn, and its limits run meanwhile. */
+  constructor(ca?: string | Buffer, maxSockets = 8) {
+    this.http = new HttpAgent({ keepAlive: true, maxSockets });
+    this.https = new HttpsAgent({ keepAlive: true, maxSockets, ...(ca === undefined ? {} : { ca }) });
   }
   close(): void {
     this.http.destroy();

@@ -1,15 +1,6 @@
 // What is published works by itself: packed, installed into an empty folder, run from there.
 import { spawnSync } from 'node:child_process';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { environment, newHome, root } from '../support/spawn-seq.js';
@@ -27,9 +18,34 @@ const npm = (args: string[], cwd: string) =>
     },
   });
 
+/** What the program, the client, `man` and the links of README need, and nothing else. */
+function expectContents(paths: string[], size: number): void {
+  expect(size).toBeLessThanOrEqual(5 * 1024 * 1024);
+  const { man, exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    man: string[];
+    exports: { '.': Record<string, string> };
+    bin: Record<string, string>;
+  };
+  const readme = readFileSync(join(root, 'README.md'), 'utf8');
+  const wanted = [
+    ...[...readme.matchAll(/\]\(([^):#]+)(?:#[^)]*)?\)/g)].map(([, link]) => link!),
+    ...man,
+    ...Object.values(bin),
+    ...Object.values(exports['.']),
+    ...readdirSync(join(root, 'lua')).map((name) => `lua/${name}`),
+    ...readdirSync(join(root, 'schemas')).map((name) => `schemas/${name}`),
+    ...['oclif.manifest.json', 'package.json', 'LICENSE', 'CHANGELOG.md', 'examples/ledger.mjs', 'dist/commands.json'],
+  ].map((path) => path.replace(/^\.\//, ''));
+  const has = (path: string) => paths.some((one) => one === path || one.startsWith(`${path.replace(/\/$/, '')}/`));
+  expect(wanted.filter((path) => !has(path))).toEqual([]);
+  const known = /^(bin|dist|docs|examples|lua|man|schemas)\/|^(package\.json|oclif\.manifest\.json|[A-Z]+(\.md)?)$/;
+  const unwanted = /\.map$|\.test\.|\.tsx?$|^bin\/dev|(^|\/)(src|test|scripts|bench|node_modules|\.[^/]+)(\/|$)/;
+  expect(paths.filter((path) => !known.test(path) || (unwanted.test(path) && !path.endsWith('.d.ts')))).toEqual([]);
+}
+
 test('package: what is built may be run by other users, as far as the umask says', () => {
   const forOthers = 0o055 & ~process.umask();
-  for (const path of ['dist', 'dist/cli', 'dist/cli/start'])
+  for (const path of ['dist', 'dist/cli', 'dist/cli/start', 'dist/help'])
     expect([path, statSync(join(root, path)).mode & 0o055]).toEqual([path, forOthers]);
 });
 
@@ -37,24 +53,17 @@ test('package: packed and installed into an empty prefix → seq and seqctl work
   const folder = newHome();
   const packed = npm(['pack', '--ignore-scripts', '--json', '--pack-destination', folder], root);
   expect(packed.status, packed.stderr).toBe(0);
+  const [{ files, size }] = JSON.parse(packed.stdout) as [{ files: { path: string }[]; size: number }];
+  expectContents(
+    files.map(({ path }) => path),
+    size,
+  );
   const archive = readdirSync(folder).find((name) => name.endsWith('.tgz')) as string;
   const prefix = join(folder, 'prefix');
   mkdirSync(prefix);
   writeFileSync(join(prefix, 'package.json'), '{"name":"empty","version":"1.0.0","private":true}');
   const installed = npm(['install', '--prefer-offline', join(folder, archive)], prefix);
   expect(installed.status, installed.stderr).toBe(0);
-
-  const own = join(prefix, 'node_modules', 'seqctl');
-  for (const path of [
-    'lua/write_block.lua',
-    'schemas/envelope.json',
-    'oclif.manifest.json',
-    'dist/cli/start/main.js',
-    'LICENSE',
-    'CHANGELOG.md',
-  ])
-    expect(existsSync(join(own, path)), path).toBe(true);
-  for (const path of ['src', 'test', 'scripts']) expect(existsSync(join(own, path)), path).toBe(false);
 
   const run = (program: string, args: string[]) =>
     spawnSync(join(prefix, 'node_modules', '.bin', program), args, {

@@ -1,7 +1,8 @@
 // Reads committed blocks below the nodes' retained range from another sequencer's feed (docs/PROTOCOL.md section 7).
 // The feed is proven, not believed. Every block's hash is recomputed, and its parent link is followed from a block
 // that the caller has (`after`). The caller may know the last block of the range from the nodes (`anchor`). Then no
-// block is handed out before the chain has reached it. No hash covers the epoch: that is only the peer's claim.
+// block is handed out before the chain has reached it. Without an end (`to`) the feed is live: it ends when the
+// peer ends it. No hash covers the epoch: that is only the peer's claim.
 // Memory: 32 bytes a block while proving, and at most `keepBytes` of payload.
 import type { IncomingMessage } from 'node:http';
 import { blockHash } from '../chain/block.js';
@@ -15,10 +16,13 @@ import type { Hash, Height } from '../protocol/types.js';
 export interface PeerRange {
   /** Base URL of the peer's HTTP server. */
   url: string;
-  /** The block before the first wanted one. For the whole chain: height 0 with the genesis hash. */
-  after: { height: Height; hash: Hash };
-  /** Last wanted height. The peer must have it. */
-  to: Height;
+  /**
+   * The block before the first wanted one. For the whole chain: height 0 with the genesis hash. `null`: its hash is not
+   * known, and the first block is taken with the parent that it names.
+   */
+  after: { height: Height; hash: Hash | null };
+  /** Last wanted height. The peer must have it. Without it the feed is live, and blocks come as they are committed. */
+  to?: Height;
   /** The proven hash of block `to`. Without it the links are checked, but a peer could have made up the whole range. */
   anchor?: Hash;
   token?: string;
@@ -71,12 +75,13 @@ export async function* fetchFromPeer(range: PeerRange): AsyncGenerator<Committed
       changed: 'nothing',
       next: ['--peer http://HOST:PORT'],
     });
-  const count = range.to - range.after.height;
-  if (count <= 0) return;
-  if (range.anchor === undefined) {
-    yield* linked(range, range.after, range.to);
+  const { to } = range;
+  if (to === undefined || range.anchor === undefined) {
+    if (to === undefined || to > range.after.height) yield* linked(range, range.after, to);
     return;
   }
+  const count = to - range.after.height;
+  if (count <= 0) return;
   if (count > MAX_PROVEN_BLOCKS)
     throw new SeqError({
       code: 'RANGE_TOO_LONG',
@@ -91,8 +96,8 @@ export async function* fetchFromPeer(range: PeerRange): AsyncGenerator<Committed
   const keepBytes = range.keepBytes ?? 64 * 1024 * 1024;
   let kept: CommittedBlock[] | null = [];
   let bytes = 0;
-  let last: Hash = range.after.hash;
-  for await (const block of linked(range, range.after, range.to)) {
+  let last = range.after.hash;
+  for await (const block of linked(range, range.after, to)) {
     proven.write(block.hash, (block.height - range.after.height - 1) * 32, 'hex');
     last = block.hash;
     bytes += block.data.length + 256;
@@ -103,14 +108,14 @@ export async function* fetchFromPeer(range: PeerRange): AsyncGenerator<Committed
     throw peerError(
       range.url,
       'CHAIN_MISMATCH',
-      `its block ${range.to} is ${last.slice(0, 12)}…, not ${range.anchor.slice(0, 12)}…`,
+      `its block ${to} is ${last?.slice(0, 12)}…, not ${range.anchor.slice(0, 12)}…`,
       'the nodes prove another block at that height',
     );
   if (kept) {
     yield* kept;
     return;
   }
-  for await (const block of linked(range, range.after, range.to)) {
+  for await (const block of linked(range, range.after, to)) {
     const at = (block.height - range.after.height - 1) * 32;
     if (proven.toString('hex', at, at + 32) !== block.hash)
       throw peerError(
@@ -126,8 +131,8 @@ export async function* fetchFromPeer(range: PeerRange): AsyncGenerator<Committed
 /** Reads the feed once. Every block must have the right height, the right parent and the right hash. */
 async function* linked(
   range: PeerRange,
-  after: { height: Height; hash: Hash },
-  to: Height,
+  after: PeerRange['after'],
+  to: Height | undefined,
 ): AsyncGenerator<CommittedBlock> {
   let { height, hash } = after;
   for await (const line of feedLines(range, after.height + 1, to)) {
@@ -155,7 +160,7 @@ async function* linked(
         `block ${block.height} follows block ${height}`,
         'a feed has every height once, in order',
       );
-    if (block.parent !== hash)
+    if (hash !== null && block.parent !== hash)
       throw peerError(
         range.url,
         'CHAIN_MISMATCH',
@@ -176,7 +181,7 @@ async function* linked(
   throw peerError(
     range.url,
     'PEER_UNREACHABLE',
-    `its feed ended after block ${height}, before ${to}`,
+    `its feed ended after block ${height}${to === undefined ? '' : `, before ${to}`}`,
     'it was stopped, or the connection was lost',
   );
 }
@@ -216,9 +221,9 @@ function notAFeed(url: string, { statusCode: status = 0, headers }: IncomingMess
   return peerError(url, code, error.message, error.why);
 }
 
-async function* feedLines(range: PeerRange, from: Height, to: Height): AsyncGenerator<string> {
+async function* feedLines(range: PeerRange, from: Height, to: Height | undefined): AsyncGenerator<string> {
   const idleMs = range.idleMs ?? 10_000;
-  const target = targetOf(range.url, `/v1/blocks?from=${from}&to=${to}`) as URL;
+  const target = targetOf(range.url, `/v1/blocks?from=${from}${to === undefined ? '' : `&to=${to}`}`) as URL;
   const request = openRequest(target, {
     ...(range.token === undefined ? {} : { token: range.token }),
     ...(range.ca === undefined ? {} : { ca: range.ca }),

@@ -10,12 +10,12 @@
  * hand or by mistake. A node that holds a larger number is damaged. A script refuses a larger number as an argument
  * (docs/PROTOCOL.md section 4).
  */
-export const MAX_NUMBER = 2 ** 48;
+export const MAX_NUMBER: number = 2 ** 48;
 /**
  * An epoch is stray if it is further than this above every epoch that a quorum has reached. No leader renews its term
  * to reach it.
  */
-export const MAX_EPOCH_LEAP = 2 ** 32;
+export const MAX_EPOCH_LEAP: number = 2 ** 32;
 
 /** A block's position in the chain: a whole number, 0 … 2^48. */
 export type Height = number & { readonly __flavour?: 'height' };

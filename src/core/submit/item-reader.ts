@@ -8,6 +8,8 @@ export interface RawItem {
   /** From 1: the line or frame number within the whole input. */
   number: number;
   data: Buffer;
+  /** A key of its own. Without one, the submission makes it of its prefix and the number. */
+  key?: string;
   /** Bytes of the input that it took: data plus newline or length. */
   consumed: number;
 }

@@ -1,7 +1,7 @@
 // The client side of `seq submit`: puts the items of a stream into the chain, in order, each at most once, across
 // failovers. Order: one batch is in flight at a time. The next one is read meanwhile, and is sent only when every
-// earlier item has its receipt. Once: every item has a key, `<prefix>:<number>`. An item that is not known to be
-// committed is sent again with the same key. Bound: after `giveUpMs` without progress the run ends, and reports what is
+// earlier item has its receipt. Once: every item has a key, its own or `<prefix>:<number>`. An item that is not known to
+// be committed is sent again with the same key. Bound: after `giveUpMs` without progress the run ends, and reports what is
 // known. Nothing is skipped: the first item that cannot be taken ends the run, and the error has its number.
 import { pause } from '../nodes/pause.js';
 import { systemClock } from '../nodes/system-clock.js';
@@ -57,6 +57,11 @@ export interface SubmitPlan {
   from?: Checkpoint;
 }
 
+/** Items that were cut already, each with a key of its own. They may have been sequenced before, in any order. */
+export interface KeyedPlan {
+  items(limits: RemoteStatus['limits']): AsyncIterable<RawItem[]>;
+}
+
 export interface SubmitOptions {
   /** Addresses of sequencers; asked again after each failure. */
   urls(): Promise<string[]>;
@@ -75,10 +80,14 @@ export interface SubmitOptions {
    * Called once a sequencer is found, before anything is read or sent. It may read the state of an earlier run on this
    * cluster.
    */
-  plan(status: RemoteStatus): Promise<SubmitPlan>;
+  plan(status: RemoteStatus): Promise<SubmitPlan | KeyedPlan>;
   onProgress?(progress: SubmitProgress): void;
   /** Called after every batch, before the next is sent. */
   onCheckpoint?(checkpoint: Checkpoint): void;
+  /** Called with every item that has its receipt now, in order, each once. */
+  onReceipts?(items: readonly RawItem[], receipts: readonly Receipt[]): void;
+  /** Kept by the caller, who closes them. Without them, the submission has its own. */
+  agents?: Agents;
   /** Called once, before the first items go out. */
   onSending?(): void;
   timing?: Partial<SubmitTiming>;
@@ -140,6 +149,8 @@ class Submission {
   #retries = 0;
   #prefix = '';
   #binary = false;
+  /** Items have keys of their own: their order in the chain, and the bytes of the whole input, say nothing. */
+  #keyed = false;
   #target: { url: string; status: RemoteStatus } | undefined;
   #cluster: { cluster: string; lane: string } | undefined;
   #progressAt = performance.now();
@@ -152,26 +163,20 @@ class Submission {
 
   constructor(private readonly options: SubmitOptions) {
     this.#timing = { ...TIMING, ...options.timing };
-    this.#agents = new Agents(options.ca);
+    this.#agents = options.agents ?? new Agents(options.ca);
   }
 
   close(): void {
-    this.#agents.close();
+    if (!this.options.agents) this.#agents.close();
   }
 
   async run(): Promise<SubmitSummary> {
     const { status } = await this.#find();
     const plan = await this.options.plan(status);
-    this.#prefix = plan.keyPrefix;
-    this.#binary = plan.binary;
-    const input = plan.from && plan.from.items > 0 ? this.#skip(plan.input, plan.from) : plan.input;
+    const { limits } = status;
+    this.#keyed = 'items' in plan;
+    const items = 'items' in plan ? plan.items(limits) : this.#cutInput(plan, limits);
     const stop = new AbortController();
-    const limits = status.limits;
-    const items = readItems(input, {
-      binary: plan.binary,
-      firstNumber: (plan.from?.items ?? 0) + 1,
-      limitOf: (number) => this.#limitOf(number, limits),
-    });
     const queue = new ItemQueue(items, READ_AHEAD_BYTES, AbortSignal.any([this.options.signal, stop.signal]));
     try {
       for (;;) {
@@ -202,12 +207,22 @@ class Submission {
     };
   }
 
-  #key(number: number): string {
-    return `${this.#prefix}:${number}`;
+  #cutInput(plan: SubmitPlan, limits: RemoteStatus['limits']): AsyncIterable<RawItem[]> {
+    this.#prefix = plan.keyPrefix;
+    this.#binary = plan.binary;
+    return readItems(plan.from && plan.from.items > 0 ? this.#skip(plan.input, plan.from) : plan.input, {
+      binary: plan.binary,
+      firstNumber: (plan.from?.items ?? 0) + 1,
+      limitOf: (number) => this.#limitOf(number, limits),
+    });
+  }
+
+  #key({ number, key }: Pick<RawItem, 'number' | 'key'>): string {
+    return key ?? `${this.#prefix}:${number}`;
   }
 
   #limitOf(number: number, limits: RemoteStatus['limits']): number {
-    return limits.maxItemBytes + limits.maxKeyBytes - Buffer.byteLength(this.#key(number));
+    return limits.maxItemBytes + limits.maxKeyBytes - Buffer.byteLength(this.#key({ number }));
   }
 
   /** Skips the items of an earlier run, if the input still begins with exactly those bytes. */
@@ -299,13 +314,15 @@ class Submission {
 
   #encode(items: RawItem[]): Buffer {
     let text = '';
-    for (const { number, data } of items) {
+    for (const item of items) {
+      const { data } = item;
+      const key = JSON.stringify(this.#key(item));
       // Text that is mostly escapes grows six-fold; base64 never more than by a third.
       const quoted = isUtf8(data) ? JSON.stringify(data.toString('utf8')) : '';
       text +=
         quoted !== '' && quoted.length <= data.length * 1.4 + 16
-          ? `{"key":${JSON.stringify(this.#key(number))},"data":${quoted}}\n`
-          : `{"key":${JSON.stringify(this.#key(number))},"base64":"${data.toString('base64')}"}\n`;
+          ? `{"key":${key},"data":${quoted}}\n`
+          : `{"key":${key},"base64":"${data.toString('base64')}"}\n`;
     }
     return Buffer.from(text, 'utf8');
   }
@@ -431,7 +448,7 @@ class Submission {
   }
 
   #nameOf(number: number | undefined): string {
-    return `${this.#binary ? 'frame' : 'line'} ${number}`;
+    return `${this.#keyed ? 'item' : this.#binary ? 'frame' : 'line'} ${number}`;
   }
 
   #changed(): 'unknown' | 'some' | 'nothing' {
@@ -446,8 +463,8 @@ class Submission {
   ): { problem: string; retryMs: number } {
     const said = `${message} (${why})`;
     const { line } = facts;
-    const number = typeof line === 'number' ? items[line - 1]?.number : items[0]?.number;
-    const what = this.#nameOf(number);
+    const item = (typeof line === 'number' ? items[line - 1] : items[0]) ?? { number: 0 };
+    const what = this.#nameOf(item.number);
     const changed = this.#changed();
     if (code === 'BUSY') {
       this.#batch = {
@@ -475,7 +492,7 @@ class Submission {
       throw new SeqError({
         code: 'KEY_CONFLICT',
         exit: EXIT.data,
-        message: `${what}: its key ${this.#key(number ?? 0)} was used before for other bytes`,
+        message: `${what}: its key ${this.#key(item)} was used before for other bytes`,
         why: said,
         changed,
         next: ['give this input a --key-prefix of its own'],
@@ -509,26 +526,20 @@ class Submission {
     let { bytes, first, last, terminated } = this.#done;
     for (const [at, receipt] of receipts.entries()) {
       const { data, consumed, number } = items[at]!;
-      if (last && (receipt.height < last.height || (receipt.height === last.height && receipt.index <= last.index))) {
+      if (!this.#keyed && last && !isBehind(receipt, last)) {
         throw new SeqError({
           code: 'OUT_OF_ORDER',
           exit: EXIT.bug,
           message:
-            `${this.#binary ? 'frame' : 'line'} ${number} stands at (${receipt.height}, ${receipt.index}), ` +
+            `${this.#nameOf(number)} stands at (${receipt.height}, ${receipt.index}), ` +
             `not after its predecessor at (${last.height}, ${last.index})`,
           why: 'its key was used by another submission before, or the sequencer broke the order of one request',
           changed: 'some',
           next: [`seq stream tail --items --from ${receipt.height}`, 'give this input a --key-prefix of its own'],
         });
       }
-      if (this.#binary) {
-        const length = Buffer.allocUnsafe(4);
-        length.writeUInt32BE(data.length);
-        this.#hash.update(length);
-      }
-      this.#hash.update(data);
       terminated = this.#binary || consumed > data.length;
-      if (!this.#binary && terminated) this.#hash.update('\n');
+      if (!this.#keyed) this.#hashItem(data, terminated);
       bytes += consumed;
       first ??= receipt;
       last = receipt;
@@ -546,8 +557,20 @@ class Submission {
     };
     this.#progressAt = performance.now();
     this.#unknown = '';
+    this.options.onReceipts?.(items.slice(0, receipts.length), receipts);
     this.options.onCheckpoint?.(this.#done);
     this.#report('');
+  }
+
+  /** The hash of a checkpoint is that of the input as it was read. */
+  #hashItem(data: Buffer, terminated: boolean): void {
+    if (this.#binary) {
+      const length = Buffer.allocUnsafe(4);
+      length.writeUInt32BE(data.length);
+      this.#hash.update(length);
+    }
+    this.#hash.update(data);
+    if (!this.#binary && terminated) this.#hash.update('\n');
   }
 
   /** Finds a sequencer to send to, and waits for one within the bound. */
@@ -623,7 +646,7 @@ class Submission {
     if (performance.now() - this.#progressAt < giveUpMs) return;
     const done = this.#done.items - this.#resumed;
     const next = [
-      `the same command with --resume: it goes on after ${this.#binary ? 'frame' : 'line'} ${this.#done.items}`,
+      `the same command with --resume: it goes on after ${this.#nameOf(this.#done.items)}`,
       'seq status',
     ];
     const told = `${done} items were sequenced; nothing more for ${giveUpMs} ms`;
@@ -694,6 +717,11 @@ export function inputChanged(bytes: number, why: string): SeqError {
     changed: 'nothing',
     next: ['submit it without --resume, or with a --key-prefix of its own, if it is meant to be sequenced anew'],
   });
+}
+
+/** True when `one` has a later place in the chain than `other`. */
+function isBehind(one: Receipt, other: Receipt): boolean {
+  return one.height > other.height || (one.height === other.height && one.index > other.index);
 }
 
 function noTarget(urls: readonly string[], answers: readonly StatusAnswer[]): string {
