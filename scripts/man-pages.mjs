@@ -126,6 +126,7 @@ function firstPage(all, topics, { version, description }) {
 /** Path below the package → text, for every page. */
 export function manPages(manifest, topics, { version, description }) {
   const all = visible(manifest);
+  /** @type {[name: string, lines: string[]][]} */
   const pages = [
     ['seq', firstPage(all, topics, { version, description })],
     ...all.map((command) => [pageName(command.id), commandPage(command, version, all)]),

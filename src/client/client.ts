@@ -64,8 +64,8 @@ export class SequencerClient {
   }
 
   /**
-   * Puts items into the chain and waits until all are committed. Returns their receipts in the order of the items. Items
-   * of one call are sequenced in their order, unless a key was sequenced before: such an item keeps its first place.
+   * Puts items into the chain and waits until all are committed. Returns their receipts in the order of the items.
+   * Items of one call are sequenced in their order. An item whose key was sequenced before keeps its first place.
    *
    * Rejects with USAGE (a key that cannot be one), ITEM_TOO_LARGE, KEY_CONFLICT (the key was used for other bytes),
    * OUTCOME_UNKNOWN, NO_PROGRESS or NO_SEQUENCER (gave up), WRONG_CLUSTER, TOKEN_NEEDED, INTERRUPTED. Some items may be

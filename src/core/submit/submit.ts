@@ -1,8 +1,8 @@
 // The client side of `seq submit`: puts the items of a stream into the chain, in order, each at most once, across
 // failovers. Order: one batch is in flight at a time. The next one is read meanwhile, and is sent only when every
-// earlier item has its receipt. Once: every item has a key, its own or `<prefix>:<number>`. An item that is not known to
-// be committed is sent again with the same key. Bound: after `giveUpMs` without progress the run ends, and reports what is
-// known. Nothing is skipped: the first item that cannot be taken ends the run, and the error has its number.
+// earlier item has its receipt. Once: every item has a key, its own or `<prefix>:<number>`. An item that is not known
+// to be committed is sent again with the same key. Bound: after `giveUpMs` without progress the run ends, and reports
+// what is known. Nothing is skipped: the first item that cannot be taken ends the run, and the error has its number.
 import { pause } from '../nodes/pause.js';
 import { systemClock } from '../nodes/system-clock.js';
 import { isUtf8 } from 'node:buffer';
@@ -58,7 +58,7 @@ export interface SubmitPlan {
 }
 
 /** Items that were cut already, each with a key of its own. They may have been sequenced before, in any order. */
-export interface KeyedPlan {
+interface KeyedPlan {
   items(limits: RemoteStatus['limits']): AsyncIterable<RawItem[]>;
 }
 
@@ -645,10 +645,7 @@ class Submission {
     const { giveUpMs } = this.options;
     if (performance.now() - this.#progressAt < giveUpMs) return;
     const done = this.#done.items - this.#resumed;
-    const next = [
-      `the same command with --resume: it goes on after ${this.#nameOf(this.#done.items)}`,
-      'seq status',
-    ];
+    const next = [`the same command with --resume: it goes on after ${this.#nameOf(this.#done.items)}`, 'seq status'];
     const told = `${done} items were sequenced; nothing more for ${giveUpMs} ms`;
     if (this.#unknown !== '') {
       throw new SeqError({
