@@ -1,12 +1,14 @@
 // The number of nodes changes while sequencers run (docs/PROTOCOL.md section 8, I13): one member a step, filled and
 // admitted before it counts, noted by a quorum of the old set and by one of the new set.
 import { describe, expect, it } from 'vitest';
-import { changeMembers, type ChangeDone } from '../../src/core/operate/change-members.js';
+import { changeMembers, type ChangeDone, type WantedChange } from '../../src/core/operate/change-members.js';
+import { SeqError } from '../../src/core/errors.js';
+import { replaceNode } from '../../src/core/operate/replace-node.js';
 import { inspectCluster } from '../../src/core/view/inspect.js';
 import { openMatrix } from '../../src/core/stream/matrix.js';
 import { emptyNodeState, memoryIdentity, MemoryNode, MemoryServer } from '../support/memory-node.js';
 import { IDENTITY, VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
-import type { CommittedBlock } from '../../src/core/ports.js';
+import type { CommittedBlock, NodePort } from '../../src/core/ports.js';
 import { parseConfiguration } from '../../src/core/protocol/configuration.js';
 import { tailBlocks } from '../../src/core/stream/tail.js';
 
@@ -89,13 +91,17 @@ class Resized extends VirtualCluster {
   }
 }
 
-/** `seq cluster resize --add`, on connections of its own. */
-function command(cluster: Resized, added: MemoryServer): { answer: ChangeDone | null } {
-  const port = (of: MemoryServer): MemoryNode => new MemoryNode(of, IDENTITY, cluster.clock);
+/** What `seq cluster resize` finds by the configuration, on connections of its own. */
+function ports(cluster: Resized, servers: readonly MemoryServer[] = cluster.servers): MemoryNode[] {
+  return servers.map((server) => new MemoryNode(server, IDENTITY, cluster.clock));
+}
+
+/** `seq cluster resize`. */
+function command(cluster: Resized, nodes: NodePort[], wanted: WantedChange): { answer: ChangeDone | null } {
   const done: { answer: ChangeDone | null } = { answer: null };
   void changeMembers({
-    nodes: cluster.servers.map(port),
-    wanted: { kind: 'add', server: port(added) },
+    nodes,
+    wanted,
     limitMs: 100,
     timeoutMs: 20_000,
     clock: cluster.clock,
@@ -112,6 +118,38 @@ function command(cluster: Resized, added: MemoryServer): { answer: ChangeDone | 
     step: () => {},
   }).then((answer) => (done.answer = answer));
   return done;
+}
+
+/** `seq node replace --on r3`, on connections of its own. What another operator does meanwhile: `confirm`. */
+async function replaceR3(cluster: Resized, nodes: NodePort[], confirm: () => Promise<void>): Promise<string> {
+  const successor = cluster.empty('r3b');
+  const said = replaceNode({
+    nodes,
+    id: 'r3',
+    successor: new MemoryNode(successor, IDENTITY, cluster.clock, 'r3'),
+    oldIsGone: false,
+    limitMs: 100,
+    timeoutMs: 6000,
+    clock: cluster.clock,
+    random: { unit: () => 0.5, hex: (bytes) => '7'.repeat(2 * bytes) },
+    signal: new AbortController().signal,
+    expectedCluster: IDENTITY.cluster,
+    target: '',
+    reason: '',
+    operator: { by: 'ops', host: 'h', command: 'seq node replace' },
+    dryRun: false,
+    expect: {},
+    confirm,
+    changing: () => {},
+    step: () => {},
+  }).then(
+    () => 'done',
+    (error: unknown) => (error instanceof SeqError ? `${error.code}: ${error.message}` : String(error)),
+  );
+  const told = { answer: '' };
+  void said.then((answer) => (told.answer = answer));
+  await cluster.until(() => told.answer !== '', 20_000, 'the command to end');
+  return told.answer;
 }
 
 async function running(sequencers = ['seq-a', 'seq-b'], nodes = 3): Promise<Resized> {
@@ -267,7 +305,7 @@ describe('resize', () => {
     await cluster.until(() => other.sequencer.status().role === 'leader', 4000, 'a leader on r1 r2 r3');
     const led = other.store.head().height;
     await cluster.until(() => other.store.head().height > led + 2, 3000, 'its blocks');
-    const done = command(cluster, server);
+    const done = command(cluster, ports(cluster), { kind: 'add', server: ports(cluster, [server])[0]! });
     await cluster.until(() => done.answer !== null, 20_000, 'the command to end');
     const knows = cluster.all.filter(({ state }) => state.record!.config.includes(' r4='));
     expect(knows.length, 'a quorum of four').toBeGreaterThanOrEqual(3);
@@ -291,9 +329,54 @@ describe('resize', () => {
       3000,
       'r4 has a memory of this term',
     );
-    const done = command(cluster, server);
+    const done = command(cluster, ports(cluster), { kind: 'add', server: ports(cluster, [server])[0]! });
     await cluster.until(() => done.answer !== null, 3000, 'the command to end');
     expect(cluster.leader()!.sequencer.status().epoch, 'the same term').toBe(epoch);
+  });
+
+  it('r2 of four is retired, and r3 leaves → the lock of r3 shows who leads until the others have noted it', async () => {
+    const cluster = await running();
+    const server = cluster.empty('r4');
+    await cluster.add('r4', 'r1 r2 r3 r4');
+    await cluster.grown(3);
+    const [, r2] = cluster.servers;
+    r2!.apply({ script: 'retire_node', expect: r2!.state.record!.incarnation, movedTo: '-' }, identity, 'r2');
+    const nodes = ports(cluster, [...cluster.servers, server]);
+    const done = command(cluster, nodes, { kind: 'remove', id: 'r3', server: nodes[2]! });
+    await cluster.until(() => done.answer !== null, 8000, 'the command to end');
+    expect(done.answer?.made).toMatchObject({ margin: 0, retired: 'retired' });
+    expect(cluster.members).toBe('r1 r2 r4');
+    await cluster.grown(5);
+  });
+
+  it('r3 was removed, and another operator replaces it → NOT_MEMBER, and nobody retires it', async () => {
+    const cluster = await running();
+    const server = cluster.empty('r4');
+    await cluster.add('r4', 'r1 r2 r3 r4');
+    const all = ports(cluster, [...cluster.servers, server]);
+    await cluster.remove('r3', 'r1 r2 r4');
+    await cluster.grown(3);
+    const none = async (): Promise<void> => {};
+    const found = all.filter(({ id }) => id !== 'r3');
+    expect(await replaceR3(cluster, all, none), 'named by hand').toBe('NOT_MEMBER: r3 is no member of the cluster');
+    expect(await replaceR3(cluster, found, none), 'the members').toBe('NOT_MEMBER: r3 is no member of the cluster');
+    expect(cluster.servers[2]!.state.record?.cluster).toBe(IDENTITY.cluster);
+  });
+
+  it('r3 is removed while another operator replaces it → the command ends with the words of the leader', async () => {
+    const cluster = await running();
+    const server = cluster.empty('r4');
+    await cluster.add('r4', 'r1 r2 r3 r4');
+    await cluster.grown(3);
+    const nodes = ports(cluster, [...cluster.servers, server]).map((port) =>
+      Object.assign(port, {
+        readAudit: async () => ({ outcome: 'accepted' as const, incarnation: '', value: [...port.server.state.audit] }),
+      }),
+    );
+    const remove = (): Promise<void> => cluster.remove('r3', 'r1 r2 r4');
+    expect(await replaceR3(cluster, nodes, remove)).toMatch(
+      /^NOT_ADMITTED_YET: .*pristine.*; seq-[ab] refused: r3 is no member of the cluster$/,
+    );
   });
 
   it('a member is opened after the term began → the term takes it, and proves its head on the others meanwhile', async () => {

@@ -8,7 +8,6 @@ import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { bounded } from '../nodes/ask-all.js';
 import { changeNodes, requireExpected } from '../nodes/change-all.js';
 import { pause } from '../nodes/pause.js';
-import { outcomeOf } from '../nodes/requests.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import {
   memberOf,
@@ -27,12 +26,11 @@ import { serverOf, type Height, type NodeReply, type NodeView } from '../protoco
 import type { ClusterView } from '../view/cluster-view.js';
 import { inspectWithProbes } from '../view/inspect.js';
 import { refuseUnfit } from './bootstrap.js';
+import { Refusals } from './refusals.js';
 
 const EVERY_MS = 50;
 /** A leader may refuse because something else is under way, or may change. Then the request is made again. */
 const ASK_AGAIN_MS = 1000;
-/** The leader's refusal is taken as final when it has the same words so often in a row. */
-const FINAL_AFTER = 3;
 
 /** What is wanted. The margin that must be left follows from the plan. */
 export type WantedChange =
@@ -263,10 +261,14 @@ async function untilMade(
   let told = '';
   let seen: { version: string; height: Height | null } = { version: '', height: null };
   const refusals = new Refusals(options);
+  const next = membersOf(options, change);
+  let probed = next;
   for (;;) {
-    const { view, configuration, replies } = await probeAll(options, membersOf(options, change));
+    const { view, configuration, replies } = await probeAll(options, probed);
     const { leader } = view;
     const noted = configuration !== null && isNoted(configuration, change, replies);
+    // A node that leaves is a member until the change is noted. Without it, too few may show the leader's lock.
+    if (noted || leader === null) probed = noted ? next : everyNode(options, next);
     if (noted && leader !== null) {
       if (leader.epoch > configuration.version.epoch) return { view, configuration };
       // A term that changes the members proposes nothing afterwards. This one goes on: it has changed a memory since.
@@ -278,7 +280,16 @@ async function untilMade(
     }
     const filled = await progressOf(options);
     const refusal = noted || filled.runs ? '' : await refusals.words();
-    told = noted ? 'noted; waiting for a leader that counts by it' : refusal || filled.text;
+    if (refusals.areFinal)
+      throw refused(
+        'REQUEST_REFUSED',
+        refusal,
+        'the leader alone changes the configuration, and it says the same each time',
+        EXIT.precondition,
+        [`seq status ${target}`.trim()],
+      );
+    const waitsFor = leader === null && !filled.runs ? view.reason : filled.text;
+    told = noted ? 'noted; waiting for a leader that counts by it' : refusal || waitsFor;
     step(told);
     if (clock.now() >= until) break;
     const again = clock.now() - askedAt > ASK_AGAIN_MS && !filled.runs;
@@ -300,41 +311,6 @@ async function untilMade(
     next: [`seq history ${target}`.trim(), `seq status ${target}`.trim()],
     retryable: true,
   });
-}
-
-/** What the leader said to the last requests. Its words are shown at once, and end the command when they stay. */
-class Refusals {
-  private request = '';
-  private leader = '';
-  private last = '';
-  private times = 0;
-
-  constructor(private readonly options: ChangeMembersOptions) {}
-
-  asked(request: string, leader: string): void {
-    this.request = request;
-    this.leader = leader;
-  }
-
-  /** The refusal of the last request. '' when it was not refused, or not answered yet: then the words before it. */
-  async words(): Promise<string> {
-    if (this.request === '') return this.last;
-    const outcome = await outcomeOf(this.request, this.options);
-    if (outcome === '') return this.last;
-    this.request = '';
-    const words = outcome.startsWith('refused') ? `${this.leader} ${outcome}` : '';
-    this.times = words !== '' && words === this.last ? this.times + 1 : 1;
-    this.last = words;
-    if (words !== '' && this.times >= FINAL_AFTER)
-      throw refused(
-        'REQUEST_REFUSED',
-        words,
-        'the leader alone changes the configuration, and it says the same each time',
-        EXIT.precondition,
-        [`seq status ${this.options.target}`.trim()],
-      );
-    return words;
-  }
 }
 
 /**
@@ -432,6 +408,11 @@ async function retireRemoved({
 function membersOf({ nodes, wanted }: ChangeMembersOptions, change: MembersChange): NodePort[] {
   if (wanted.kind === 'add' && !nodes.some(({ id }) => id === wanted.server.id)) return [...nodes, wanted.server];
   return nodes.filter(({ id }) => change.kind !== 'remove' || id !== change.id);
+}
+
+/** The present members and the next ones. */
+function everyNode({ nodes }: ChangeMembersOptions, next: readonly NodePort[]): NodePort[] {
+  return [...next, ...nodes.filter((node) => !next.includes(node))];
 }
 
 async function probeAll(

@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
-import { displaced } from '../protocol/configuration.js';
+import { displaced, memberOf } from '../protocol/configuration.js';
 import { quorumOf } from '../protocol/quorum.js';
 import { serverOf, type NodeReply, type NodeView } from '../protocol/types.js';
 import { refuseUnfit } from './bootstrap.js';
@@ -17,6 +17,8 @@ import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { changeNodes, nodeMoved, requireExpected } from '../nodes/change-all.js';
 import type { ClusterView, LeaderRow, NodeProbe } from '../view/cluster-view.js';
 import { inspectCluster, inspectWithProbes } from '../view/inspect.js';
+import { configurationAmong } from '../view/membership.js';
+import { Refusals } from './refusals.js';
 import { bounded } from '../nodes/ask-all.js';
 
 const EVERY_MS = 100;
@@ -112,11 +114,20 @@ export async function replaceNode(options: ReplaceOptions): Promise<ReplaceDone>
 async function planReplace(options: ReplaceOptions): Promise<ReplacePlan> {
   const { nodes, id, successor, limitMs, clock, target, expectedCluster } = options;
   const status = `seq status ${target}`.trim();
-  const old = nodes.find((node) => node.id === id)!;
   const [{ view, probes }, reply] = await Promise.all([
     inspectWithProbes({ nodes, limitMs, clock, expectedCluster, target }),
     bounded(successor.call({ script: 'inspect' }, limitMs), limitMs, clock),
   ]);
+  const old = nodes.find((node) => node.id === id);
+  const configuration = configurationAmong(probes, expectedCluster);
+  if (old === undefined || (configuration !== null && !memberOf(configuration, id)))
+    throw refused(
+      'NOT_MEMBER',
+      `${id} is no member of the cluster`,
+      'a server takes the place of a member; a removed node has no place',
+      EXIT.config,
+      [status, `seq cluster resize --add ${id}=${successor.url} --dry-run ${target}`.trim()],
+    );
   requireExpected(view.leader, options.expect, [status]);
   refuseMoved(options, probes);
   const leader = leaderThatAdmits(view, id, target);
@@ -290,6 +301,7 @@ async function retire({ nodes, id, limitMs, clock, step, target }: ReplaceOption
 async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: number): Promise<NodeView> {
   const { nodes, id, successor, limitMs, clock, random, signal, target, expectedCluster, operator, reason } = options;
   const others = nodes.filter((node) => node.id !== id);
+  const refusals = new Refusals({ nodes: others, limitMs, clock });
   let asked = -Infinity;
   let told = '';
   let seen = '';
@@ -306,15 +318,19 @@ async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: 
       view !== null &&
       clock.now() - asked > ASK_AGAIN_MS &&
       (view.admission !== 'admitting' || clock.now() - stillSince > ASK_AGAIN_MS);
+    // Once the new server is admitted, its lock is one of those that show who leads.
+    const present = admitted ? [...others, successor] : nodes;
     const leader =
       admitted || ask
-        ? (await inspectWithProbes({ nodes, limitMs, clock, expectedCluster, target })).view.leader
+        ? (await inspectWithProbes({ nodes: present, limitMs, clock, expectedCluster, target })).view.leader
         : null;
     if (admitted && leader !== null && view.lock?.owner === leader.owner && view.epoch === leader.epoch) return view;
     told =
       view === null
         ? describeReply(reply)
         : `${view.admission}, height ${view.head}${admitted ? ', not written to by who leads now' : ''}`;
+    const refusal = view?.admission === 'pristine' ? await refusals.words() : '';
+    if (refusal !== '') told += `; ${refusal}`;
     options.step(`waiting for the leader to fill and admit ${plan.to}: ${told}`);
     if (clock.now() >= until) break;
     if (ask && leader !== null) {
@@ -342,6 +358,7 @@ async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: 
         limitMs,
         clock,
       );
+      refusals.asked(request.id, leader.id);
       asked = clock.now();
     }
     await pause(clock, EVERY_MS);
