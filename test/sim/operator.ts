@@ -56,12 +56,14 @@ export class Operator {
 
   /**
    * What is half done and cannot be left so: a recovery, a bootstrap, a node that was retired, or that any node knows
-   * elsewhere, a change of members, locks that keep everybody from leading.
+   * elsewhere, a change of members, locks that keep everybody from leading. A node that another operator removed has no
+   * place that a server could take.
    */
   private get mustFinish(): boolean {
     const { operatorTask, world } = this;
     if (operatorTask.verb === 'repair') return false;
     if (operatorTask.verb !== 'replace') return true;
+    if (!world.servers.isMember(operatorTask.node)) return false;
     if (world.nodes.some(({ server }) => server.state.record?.config.includes(`@${operatorTask.successor.url}#`)))
       return true;
     return (
@@ -166,9 +168,13 @@ export class Operator {
     }
   }
 
+  /** Each run of a command finds the servers anew: one that took the place of another is asked from then on. */
   private linkTo(node: SimNode): Link {
     const known = this.links.find((link) => link.node.id === node.id);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      if (known.node !== node) known.moveTo(node);
+      return known;
+    }
     const link = new Link(this.id, node);
     this.links.push(link);
     return link;
@@ -341,7 +347,8 @@ export class Operator {
   private async resize(open: (cluster: string) => NodePort[], clock: Clock, life: OneLife): Promise<string> {
     const { world, operatorTask } = this;
     if (operatorTask.verb !== 'resize') return '';
-    const { change, server } = operatorTask;
+    const { change } = operatorTask;
+    const server = world.nodes.find(({ id }) => id === operatorTask.server.id) ?? operatorTask.server;
     const cluster = await this.clusterShown(open);
     const port = new SimPort(world.wire, this.linkTo(server), life, { ...world.wire.identity, cluster });
     const { plan, made } = await changeMembers({
@@ -402,10 +409,12 @@ export class Operator {
   }
 }
 
-/** Whether a lock lives for much longer than any lease. */
-export function areLocksStuck({ processes, wire }: Pick<Faulty, 'processes' | 'wire'>): boolean {
+/** Whether the lock of a member lives for much longer than any lease. That of a server which was replaced stops nobody. */
+export function areLocksStuck({ processes, nodes, servers }: Pick<Faulty, 'processes' | 'nodes' | 'servers'>): boolean {
   const longest = Math.max(...processes.map(({ plan }) => plan.ttlMs));
-  return [...wire.servers.values()].some(({ server }) => {
+  const members = nodes.filter(({ id }) => servers.isMember(id));
+  return members.some((home) => {
+    const { server } = servers.settled(home);
     const { lock } = server.state;
     return lock !== null && server.remainingMs(lock.expiresAtMs) > 10 * longest;
   });
