@@ -126,10 +126,8 @@ function firstPage(all, topics, { version, description }) {
 /** Path below the package → text, for every page. */
 export function manPages(manifest, topics, { version, description }) {
   const all = visible(manifest);
-  /** @type {[name: string, lines: string[]][]} */
-  const pages = [
-    ['seq', firstPage(all, topics, { version, description })],
-    ...all.map((command) => [pageName(command.id), commandPage(command, version, all)]),
-  ];
-  return new Map(pages.map(([name, lines]) => [manPath(name), `${lines.join('\n')}\n`]));
+  const text = (lines) => `${lines.join('\n')}\n`;
+  const pages = new Map([[manPath('seq'), text(firstPage(all, topics, { version, description }))]]);
+  for (const command of all) pages.set(manPath(pageName(command.id)), text(commandPage(command, version, all)));
+  return pages;
 }
