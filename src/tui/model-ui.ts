@@ -1,7 +1,8 @@
 // Where the operator is on the screen, and what a key does there: (state, key) → state and at most one effect. Pure. No
 // key changes the cluster: `copy` only gives the operator the command that would.
 import { listOf } from './model-lists.js';
-import { PANELS, panelsAt, roomFor, type Panel } from './size.js';
+import { panelsOf } from './layout.js';
+import { PANELS, roomFor, type Panel } from './size.js';
 import type { Detail, UiState, WatchState } from './model-state.js';
 
 const INTERVALS_MS = [250, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
@@ -71,8 +72,8 @@ export function press(state: WatchState, key: Key): Pressed {
     case '5':
     case '6': {
       const panel = PANELS[Number(key) - 1] as Panel;
-      if (!panelsAt(state.size).includes(panel))
-        return to({ told: { text: `${panel.toUpperCase()} is shown from ${roomFor(panel)} on`, at: state.now } });
+      if (!panelsOf(state).includes(panel))
+        return to({ told: { text: `${panel.toUpperCase()} is shown from ${roomFor(panel)}`, at: state.now } });
       return to({ panel, detail: null, scroll: 0 });
     }
     case '[':
@@ -150,8 +151,9 @@ function moved(state: WatchState, by: number, to: To): Pressed {
   return to({ cursors: { ...ui.cursors, [ui.panel]: cursor } });
 }
 
-function beside({ size, ui }: WatchState, by: 1 | -1, to: To): Pressed {
-  const panels = panelsAt(size);
+function beside(state: WatchState, by: 1 | -1, to: To): Pressed {
+  const { ui } = state;
+  const panels = panelsOf(state);
   return to({
     panel: panels[(panels.indexOf(ui.panel) + by + panels.length) % panels.length] as Panel,
     detail: null,

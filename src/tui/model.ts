@@ -4,10 +4,11 @@
 import { summarize } from '../core/view/model.js';
 import type { ClusterView, NodeProbe, SummarizeOptions } from '../core/view/cluster-view.js';
 import { sequencerOf, type EntriesRead, type Height, type NodeReply } from '../core/protocol/types.js';
-import { addEvents, changes, steppedDown } from './model-events.js';
+import { addEvents, changes, steppedDown, type Change } from './model-events.js';
 import { addEntries, checked, NO_ENTRIES } from './model-entries.js';
 import { push, slope, type Sample } from './model-series.js';
-import { panelsAt, type Size } from './size.js';
+import { panelsOf } from './layout.js';
+import type { Size } from './size.js';
 import { INITIAL_UI, type Ceased, type Data, type NodeTrack, type WatchState } from './model-state.js';
 
 export type WatchInput =
@@ -87,7 +88,12 @@ export function reduce(state: WatchState, input: WatchInput): WatchState {
     case 'entries':
       return { ...state, data: withEntries(state.data, input) };
     case 'settled':
-      return { ...state, now: input.at, wall: input.wall, data: settled(state.data, state.options, input) };
+      return onVisiblePanel({
+        ...state,
+        now: input.at,
+        wall: input.wall,
+        data: settled(state.data, state.options, input),
+      });
     case 'clock':
       return { ...state, now: input.at, wall: input.wall };
     case 'resized':
@@ -113,14 +119,33 @@ function renamed(state: WatchState, { nodes, at, later = '' }: Extract<WatchInpu
   };
 }
 
-function resized(state: WatchState, size: Size): WatchState {
-  const { ui } = state;
-  return { ...state, size, ui: panelsAt(size).includes(ui.panel) ? ui : { ...ui, panel: 'nodes' } };
+function resized(before: WatchState, size: Size): WatchState {
+  return onVisiblePanel({ ...before, size });
+}
+
+/** A panel that is no longer shown gives the keys to NODES. */
+function onVisiblePanel(state: WatchState): WatchState {
+  return panelsOf(state).includes(state.ui.panel) ? state : { ...state, ui: { ...state.ui, panel: 'nodes' } };
 }
 
 function probed(data: Data, { probe, askedAt, at }: Extract<WatchInput, { type: 'probed' }>): Data {
+  const { firstTry } = probe;
+  // A healthy node that was busy for a moment: told, and no alarm.
+  const late: Change[] =
+    firstTry === undefined || data.view === null
+      ? []
+      : [
+          {
+            level: 'info',
+            kind: 'node',
+            subject: probe.id,
+            text: `${probe.id} answered at the second try: ${firstTry}`,
+          },
+        ];
+  const facts = data.view === null ? [] : factsOf(data.view);
   return {
     ...data,
+    events: addEvents(data.events, late, { at, wall: data.wall + (at - data.at) }, facts),
     nodes: data.nodes.map((node) => {
       if (node.id !== probe.id) return node;
       const { reply, rttMs } = probe;

@@ -2,11 +2,13 @@
 // second and node, for any interval, any number of lanes, and however often a key asks. Read-only.
 import { familyOf, generationOf } from '../core/generation.js';
 import { bounded } from '../core/nodes/ask-all.js';
+import type { NodeProbe } from '../core/view/cluster-view.js';
+import { bothTries, isLate } from '../core/view/inspect.js';
 import type { Clock, NodePort } from '../core/ports.js';
 import type { NodeView } from '../core/protocol/types.js';
 import { wantedEntries, wantedPinned } from './model-entries.js';
 import type { WatchInput } from './model.js';
-import { wantsEntries } from './frame.js';
+import { wantsEntries } from './layout.js';
 import type { WatchState } from './model-state.js';
 
 export interface PollOptions {
@@ -55,6 +57,10 @@ export class Budget {
 
 export class Poller {
   private readonly asking = new Set<string>();
+  /** Nodes that are asked for the second time at this moment. */
+  private readonly retrying = new Set<string>();
+  /** Nodes that were late, where the budget had no room for the second try. The next probe is that try. */
+  private readonly late = new Map<string, NodeProbe>();
   private readonly budget: Budget;
   private cancel: () => void = () => undefined;
   private stopped = false;
@@ -73,16 +79,22 @@ export class Poller {
 
   /** One probe. Resolves when every node has answered or the time is over, and the state contains it. */
   async poll(): Promise<void> {
-    const { clock, dispatch } = this.options;
+    const { clock, dispatch, limitMs } = this.options;
     await this.findIdentity();
     const calls = this.nodes.map((node) => this.ask(node));
+    await this.settle(calls, SETTLE_MS);
+    // The second try decides whether a node is down. That is known soon, and not only with the next probe.
+    if (this.retrying.size > 0) await this.settle(calls, limitMs);
+    if (!this.stopped) dispatch({ type: 'settled', at: clock.now(), wall: clock.wall() });
+  }
+
+  private async settle(calls: readonly Promise<void>[], limitMs: number): Promise<void> {
     let timeUp: () => void = () => undefined;
     const patience = new Promise<void>((resolve) => {
-      timeUp = clock.after(Math.max(SETTLE_MS, 0), resolve);
+      timeUp = this.options.clock.after(limitMs, resolve);
     });
     await Promise.race([Promise.all(calls), patience]);
     timeUp();
-    if (!this.stopped) dispatch({ type: 'settled', at: clock.now(), wall: clock.wall() });
   }
 
   /** Opens the connections, then probes twice: the first verdict needs both. */
@@ -138,13 +150,10 @@ export class Poller {
     if (this.asking.has(node.id) || !this.spend(node)) return;
     this.asking.add(node.id);
     try {
-      const askedAt = clock.now();
-      const reply = await this.inspect(node);
-      if (this.stopped) return;
-      const at = clock.now();
-      const rttMs =
-        reply.outcome === 'unknown' || this.options.still === true ? null : Math.round((at - askedAt) * 10) / 10;
-      dispatch({ type: 'probed', probe: { id: node.id, url: node.url, reply, rttMs }, askedAt, at });
+      const probe = await this.askTwice(node);
+      if (probe === null || this.stopped) return;
+      const { reply } = probe;
+      dispatch({ type: 'probed', probe, askedAt: probe.askedAt ?? clock.now(), at: clock.now() });
       if (reply.outcome !== 'accepted') return;
       const track = state().data.nodes.find((one) => one.id === node.id);
       await this.readPinned(node, reply.value);
@@ -162,6 +171,43 @@ export class Poller {
     } finally {
       this.asking.delete(node.id);
     }
+  }
+
+  /**
+   * A node that answered and now lets its time run out may only be busy for this moment. As in `seq status`, it is
+   * asked once more before anything is concluded. Null: there is no room for that in the budget.
+   */
+  private async askTwice(node: NodePort): Promise<NodeProbe | null> {
+    const before = this.late.get(node.id);
+    this.late.delete(node.id);
+    const first = await this.probe(node);
+    if (before !== undefined) return bothTries(before, first);
+    const known = this.options.state().data.nodes.find((one) => one.id === node.id)?.probe?.reply.outcome;
+    if (!isLate(first.reply) || known === undefined || known === 'unknown') return first;
+    if (!this.spend(node)) {
+      this.late.set(node.id, first);
+      return null;
+    }
+    this.retrying.add(node.id);
+    try {
+      return bothTries(first, await this.probe(node));
+    } finally {
+      this.retrying.delete(node.id);
+    }
+  }
+
+  private async probe(node: NodePort): Promise<NodeProbe> {
+    const { clock, still } = this.options;
+    const askedAt = clock.now();
+    const reply = await this.inspect(node);
+    const took = Math.round((clock.now() - askedAt) * 10) / 10;
+    return {
+      id: node.id,
+      url: node.url,
+      reply,
+      rttMs: reply.outcome === 'unknown' || still === true ? null : took,
+      askedAt,
+    };
   }
 
   /** Reads the height that is open as a detail, when it is older than the entries that are kept. */

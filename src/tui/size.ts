@@ -16,21 +16,8 @@ export function sizeClass({ columns, rows }: Size): SizeClass {
   return columns >= 40 && rows >= 8 ? 'tiny' : 'line';
 }
 
-const SHOWN: Record<SizeClass, readonly Panel[]> = {
-  full: PANELS,
-  large: PANELS.filter((one) => one !== 'agreement'),
-  normal: PANELS.filter((one) => one !== 'agreement'),
-  small: ['lease', 'nodes', 'events'],
-  tiny: ['nodes'],
-  line: ['nodes'],
-};
-
-/** Keys go to one of these panels. In a hidden panel a key would have no visible effect. */
-export function panelsAt(size: Size): readonly Panel[] {
-  return SHOWN[sizeClass(size)];
-}
-
-/** The smallest size that shows this panel. */
+/** From where on this panel is shown. Below 140x40, AGREEMENT gets the rows that SEQUENCERS does not need. */
 export function roomFor(panel: Panel): string {
-  return panel === 'agreement' ? '140x40' : SHOWN.small.includes(panel) ? '60x16' : '80x24';
+  if (panel === 'agreement') return '80x24 on, if few sequencers run';
+  return panel === 'lease' || panel === 'events' ? '60x16 on' : '80x24 on';
 }

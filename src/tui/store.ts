@@ -1,7 +1,8 @@
 // The state, outside React: one per lane, and one of them is on the screen. Answers of nodes do not notify the screen.
 // It is notified once per probe, per key and per resize. For the other lanes it is notified only when a verdict
 // changed, because their tabs show it.
-import { bandText, type Band } from './frame.js';
+import { bandText } from './frame.js';
+import type { Band } from './layout.js';
 import { reduce, type WatchInput } from './model.js';
 import { verdictOf } from './panels/banner.js';
 import type { Theme } from './theme.js';

@@ -4,6 +4,8 @@ import { systemClock } from '../../src/core/nodes/system-clock.js';
 import type { NodePort } from '../../src/core/ports.js';
 import type { NodeReply } from '../../src/core/protocol/types.js';
 import { inspectCluster } from '../../src/core/view/inspect.js';
+import { initialState, reduce } from '../../src/tui/model.js';
+import { Poller, type Budget } from '../../src/tui/poll.js';
 import { ChainWriter } from '../support/chain-writer.js';
 import { MemoryNode, MemoryServer } from '../support/memory-node.js';
 
@@ -11,8 +13,8 @@ const CLUSTER = 'c0ffee00c0ffee00.1';
 const LATE: NodeReply<never> = { outcome: 'unknown', step: 'call', cause: 'no answer', limitMs: 100 };
 const REFUSED: NodeReply<never> = { outcome: 'unknown', step: 'connect', cause: 'ECONNREFUSED', limitMs: 100 };
 
-/** The cluster as it is seen when r3 answers its first calls with these replies. `calls`: how often it was asked. */
-async function seen(replies: NodeReply<never>[]) {
+/** Three nodes with one block. r3 answers its next calls with these replies. `calls`: how often it was asked. */
+async function threeNodes(replies: NodeReply<never>[]) {
   const nodes = [1, 2, 3].map(
     (at) =>
       new MemoryNode(new MemoryServer(`r${at}`, () => performance.now()), { cluster: CLUSTER, lane: '' }, systemClock),
@@ -22,19 +24,24 @@ async function seen(replies: NodeReply<never>[]) {
   await writer.lead();
   await writer.write();
   const [r1, r2, r3] = nodes as [MemoryNode, MemoryNode, MemoryNode];
-  let calls = 0;
+  const asked = { calls: 0 };
   const busy = new Proxy(r3, {
     get(target, name) {
       if (name === 'call')
         return (...args: Parameters<NodePort['call']>) =>
-          replies[calls++] === undefined ? target.call(...args) : Promise.resolve(replies[calls - 1]);
+          Promise.resolve(replies[asked.calls++] ?? target.call(...args));
       const value: unknown = Reflect.get(target, name);
       return typeof value === 'function' ? (value.bind(target) as unknown) : value;
     },
   }) as unknown as NodePort;
-  const view = await inspectCluster({ nodes: [r1, r2, busy], limitMs: 100, clock: systemClock });
-  await Promise.all(nodes.map((node) => node.close()));
-  return { view, row: view.nodes[2]!, calls };
+  return { nodes: [r1, r2, busy], asked, close: () => Promise.all(nodes.map((node) => node.close())) };
+}
+
+async function seen(replies: NodeReply<never>[]) {
+  const { nodes, asked, close } = await threeNodes(replies);
+  const view = await inspectCluster({ nodes, limitMs: 100, clock: systemClock });
+  await close();
+  return { view, row: view.nodes[2]!, calls: asked.calls };
 }
 
 test.each([
@@ -46,4 +53,77 @@ test.each([
   const { view, row } = await seen(replies);
   expect([row.state, row.note]).toEqual([state, note]);
   expect(view.findings.some((finding) => finding.code === 'NODE_DOWN')).toBe(state === 'DOWN');
+});
+
+/** A watch of three nodes that all answered. `budget`: whether r3 may be sent one more command. */
+async function watching(held: NodeReply<never>[], budget: () => boolean) {
+  const { nodes, asked, close } = await threeNodes(held);
+  let state = initialState({
+    title: 'lab',
+    nodes,
+    size: { columns: 80, rows: 24 },
+    at: systemClock.now(),
+    wall: systemClock.wall(),
+    intervalMs: 1000,
+    summarize: {},
+  });
+  const poller = new Poller({
+    nodes,
+    limitMs: 100,
+    clock: systemClock,
+    state: () => state,
+    dispatch: (input) => (state = reduce(state, input)),
+    budget: { spend: (url: string) => url !== nodes[2]!.url || budget() } as unknown as Budget,
+  });
+  await poller.first();
+  const end = async () => {
+    poller.stop();
+    await close();
+  };
+  return { asked, poller, row: () => state.data.view!.nodes[2]!, watched: () => state.data, close: end };
+}
+
+// The watch asks as `seq status` does. A node that was silent already gets one try a probe: nothing new is at stake.
+test.each([
+  ['answers at once', [], ['OK'], [], 1],
+  ['is late once', [LATE], ['OK'], ['r3 answered at the second try: no answer at call within 100 ms: no answer'], 2],
+  ['is late twice', [LATE, LATE], ['DOWN'], ['r3 gone: no answer at call within 100 ms: no answer, twice'], 2],
+  ['is late for two probes', [LATE, LATE, LATE], ['DOWN', 'DOWN'], [expect.stringMatching(/^r3 gone: /)], 3],
+  ['refuses the connection', [REFUSED], ['DOWN'], ['r3 gone: no answer at connect within 100 ms: ECONNREFUSED'], 1],
+])(
+  'watch: r3 %s, after it answered → %3$j, in the same probe, and it is told',
+  async (_name, replies, states, told, calls) => {
+    const held: NodeReply<never>[] = [];
+    const { asked, poller, row, watched, close } = await watching(held, () => true);
+    const seenBefore = watched().events.length;
+    expect(row().state).toBe('OK');
+    const before = asked.calls;
+    held.length = before;
+    held.push(...replies);
+    for (const expected of states) {
+      await poller.poll();
+      expect(row().state).toBe(expected);
+    }
+    const news = watched()
+      .events.slice(0, watched().events.length - seenBefore)
+      .filter(({ kind }) => kind === 'node');
+    expect([news.map(({ text }) => text), asked.calls - before]).toEqual([told, calls]);
+    expect(watched().view!.verdict).toBe(states.includes('DOWN') ? 'WARN' : 'OK');
+    await close();
+  },
+);
+
+test('watch: r3 is late and the budget is spent → its next probe is the second try', async () => {
+  const held: NodeReply<never>[] = [];
+  let allowed = Infinity;
+  const { asked, poller, row, close } = await watching(held, () => (allowed -= 1) >= 0);
+  held.length = asked.calls;
+  held.push(LATE, LATE);
+  allowed = 1;
+  await poller.poll();
+  expect(row().state).toBe('OK');
+  allowed = 1;
+  await poller.poll();
+  expect(row()).toMatchObject({ state: 'DOWN', note: expect.stringMatching(/, twice$/) });
+  await close();
 });

@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { summarize } from '../../src/core/view/model.js';
 import type { NodeView, Presence } from '../../src/core/protocol/types.js';
-import { bands, frame } from '../../src/tui/frame.js';
+import { frame } from '../../src/tui/frame.js';
+import { bands, panelsOf } from '../../src/tui/layout.js';
 import { sizeClass } from '../../src/tui/size.js';
 import { addEntries, checked, NO_ENTRIES, wantedEntries } from '../../src/tui/model-entries.js';
 import { eventList, nodeList } from '../../src/tui/model-lists.js';
@@ -274,13 +275,20 @@ describe('tui: what the looks add up to', () => {
     () => {
       const keys = (state: WatchState, ...pressed: Key[]) => pressed.reduce((at, key) => press(at, key).state, state);
       const at80 = probe(probe(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
-      expect(
-        ['tab', 'tab', 'tab', 'tab', 'tab'].map((_, n) => keys(at80, ...Array<Key>(n + 1).fill('tab')).ui.panel),
-      ).toEqual(['sequencers', 'events', 'lease', 'chain', 'nodes']);
-      expect(screen(keys(at80, '5'))).toContain('AGREEMENT is shown from 140x40 on');
+      expect([1, 2, 3, 4, 5, 6].map((n) => keys(at80, ...Array<Key>(n).fill('tab')).ui.panel)).toEqual([
+        'sequencers',
+        'agreement',
+        'events',
+        'lease',
+        'chain',
+        'nodes',
+      ]);
+      const at60 = reduce(at80, { type: 'resized', columns: 60, rows: 16 });
+      expect(screen(keys(at60, '5'))).toContain('AGREEMENT is shown from 80x24 on, if few sequencers run');
       const at140 = keys(reduce(at80, { type: 'resized', columns: 140, rows: 40 }), '5');
       expect(at140.ui.panel).toBe('agreement');
-      expect(reduce(at140, { type: 'resized', columns: 80, rows: 24 }).ui.panel).toBe('nodes');
+      expect(reduce(at140, { type: 'resized', columns: 80, rows: 24 }).ui.panel).toBe('agreement');
+      expect(reduce(at140, { type: 'resized', columns: 60, rows: 16 }).ui.panel).toBe('nodes');
       const filtered = keys(at80, '/', 'r', '2', 'enter');
       expect(nodeList(filtered).length).toBe(1);
       expect([nodeList(keys(filtered, '/', 'escape')).length, nodeList(keys(filtered, 'escape')).length]).toEqual([
@@ -422,12 +430,40 @@ describe('tui: sizes', () => {
       bands(reduce(probe(probe(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3'), { type: 'resized', columns, rows }))
         .map((band) => band.kind)
         .join(' ');
-    expect(shows(140, 40)).toBe('banner top nodes agreement events next');
+    expect(shows(140, 40)).toBe('banner top nodes bottom next');
     expect(shows(100, 30)).toBe('banner top nodes bottom next');
     expect(shows(80, 24)).toBe('banner top nodes bottom next');
     expect(shows(60, 16)).toBe('banner lease nodes plain-events next');
     expect(shows(40, 8)).toBe('banner plain-nodes next');
     expect(shows(30, 5)).toBe('banner');
+  });
+
+  test.each([
+    [80, 24, 2, 'lease chain nodes sequencers agreement events', 2],
+    [80, 24, 20, 'lease chain nodes sequencers events', 0],
+    [100, 30, 2, 'lease chain nodes sequencers agreement events', 5],
+    [100, 30, 20, 'lease chain nodes sequencers events', 0],
+    [140, 40, 2, 'lease chain nodes sequencers agreement events', 15],
+    [140, 40, 20, 'lease chain nodes sequencers agreement events', 8],
+    [60, 16, 2, 'lease nodes events', 0],
+  ])('frame: %d×%d, %d sequencers → %s; AGREEMENT has %d heights', (columns, rows, sequencers, panels, heights) => {
+    const words = 'x99@3 x99@3 x99@3';
+    const state = reduce(probe(probe(start(3), words, sequencers), words, sequencers), {
+      type: 'resized',
+      columns,
+      rows,
+    });
+    expect(panelsOf(state).join(' ')).toBe(panels);
+    const drawn = frame(state, PLAIN);
+    expect(drawn.some((row) => row.includes(' AGREEMENT '))).toBe(heights > 0);
+    expect(drawn.filter((row) => /^. +\d+ [A?.] +[A?.] +[A?.] /.test(row)).length).toBe(heights);
+    expect(drawn.filter((row) => /^. +HEIGHT r1 r2 r3 CLASS /.test(row)).length).toBe(heights > 0 ? 1 : 0);
+  });
+
+  test('frame: more sequencers than before → the keys leave AGREEMENT with it', () => {
+    const words = 'x99@3 x99@3 x99@3';
+    const on = press(probe(probe(start(3), words), words), '5').state;
+    expect([on.ui.panel, probe(on, words, 20).ui.panel]).toEqual(['agreement', 'nodes']);
   });
 
   test('frame: 9 nodes, 20 sequencers, names of 60 characters, CJK and emoji → still aligned, nothing lost', () => {

@@ -60,13 +60,21 @@ async function secondTry(probes: NodeProbe[], options: InspectOptions): Promise<
     const now = again.get(before.id);
     if (now !== undefined && isVague(before.reply)) return now.reply.outcome === 'unknown' ? before : now;
     if (now === undefined || before.reply.outcome !== 'unknown') return before;
-    if (isLate(now.reply)) return { ...before, reply: { ...before.reply, cause: `${before.reply.cause}, twice` } };
-    return { ...now, firstTry: describeReply(before.reply) };
+    return bothTries(before, now);
   });
 }
 
+/** The probe that counts of two tries, with what there is to tell of the other one. The first one was late. */
+export function bothTries(first: NodeProbe, second: NodeProbe): NodeProbe {
+  const { reply } = first;
+  if (reply.outcome !== 'unknown') return second;
+  return isLate(second.reply)
+    ? { ...first, reply: { ...reply, cause: `${reply.cause}, twice` } }
+    : { ...second, firstTry: describeReply(reply) };
+}
+
 /** Its time ran out. A connection that was refused says more than that, and is not tried again. */
-function isLate(reply: NodeReply<unknown>): boolean {
+export function isLate(reply: NodeReply<unknown>): boolean {
   return reply.outcome === 'unknown' && reply.cause === 'no answer';
 }
 

@@ -2,7 +2,7 @@
 // drawn again.
 import { Box, Text, Transform, useInput } from 'ink';
 import { useSyncExternalStore } from 'react';
-import { bands, type Band as BandPlace } from '../frame.js';
+import { bands, type Band as BandPlace } from '../layout.js';
 import type { Key } from '../model-ui.js';
 import type { WatchStore } from '../store.js';
 import { keysOf } from '../keys.js';

@@ -107,11 +107,13 @@ export function eventRows(state: WatchState, theme: Theme, width: number, height
 export function agreementRows(state: WatchState, theme: Theme, width: number, height: number): Rows {
   const list = agreementList(state).map((one) => one.value);
   const { nodes } = shown(state);
+  // In a narrow panel the nodes' names and the class are more important than epoch and age.
+  const others = width < 60 ? 22 : 36;
   const cell = Math.max(
     1,
-    Math.min(6, ...nodes.map((node) => widthOf(node.id)), Math.floor((width - 36) / Math.max(1, nodes.length)) - 1),
+    Math.min(6, ...nodes.map((node) => widthOf(node.id)), Math.floor((width - others) / Math.max(1, nodes.length)) - 1),
   );
-  const columns: Column<AgreementRow>[] = [
+  const all: Column<AgreementRow>[] = [
     {
       head: 'HEIGHT',
       width: Math.max(6, ...list.map((one) => String(one.verdict.height).length)),
@@ -155,6 +157,10 @@ export function agreementRows(state: WatchState, theme: Theme, width: number, he
       text: (one) => shortAge(one.timestamp === null ? null : shown(state).wall - one.timestamp),
     },
   ];
+  let columns = all;
+  for (const head of ['EPOCH', 'AGE'])
+    if (columns.reduce((sum, column) => sum + column.width + 1, 2) > width)
+      columns = columns.filter((column) => column.head !== head);
   const { rows, hidden } = table(theme, list, columns, {
     width,
     height,
