@@ -18,6 +18,7 @@ type Lane = Pick<OnceOptions, 'title' | 'nodes' | 'rediscover' | 'identified' | 
 type RunSession = Awaited<ReturnType<typeof loadSession>>;
 
 interface Pace {
+  bell: boolean;
   intervalMs: number;
   count: number | undefined;
 }
@@ -50,6 +51,10 @@ export default class Watch extends SeqCommand {
     }),
     once: Flags.boolean({ helpGroup: 'WATCH', description: 'print one frame as text and end' }),
     interval: durationFlag({ helpGroup: 'WATCH', description: 'pause between two probes (1s; 250ms to 60s)' }),
+    bell: Flags.boolean({
+      helpGroup: 'WATCH',
+      description: "ring the terminal's bell when the verdict of a lane gets worse",
+    }),
     count: positiveFlag({ helpGroup: 'WATCH', description: 'end after N probes' }),
   };
   protected readonly kind = 'status';
@@ -86,7 +91,7 @@ export default class Watch extends SeqCommand {
       theme: themeOf(process.env, this.colour),
     };
     const lanesShown = [cluster, ...besides].map((one) => this.laneOf(one, still));
-    const pace = { intervalMs: interval.value, count: flags.count };
+    const pace = { bell: flags.bell, intervalMs: interval.value, count: flags.count };
     if (way === 'once') await this.asFrames(common, lanesShown);
     if (way === 'lines') await this.asLines(common, lanesShown, pace);
     if (runSession !== null) await this.asScreen(runSession, common, lanesShown, pace);
@@ -122,7 +127,7 @@ export default class Watch extends SeqCommand {
   }
 
   /** Lines that are only appended. */
-  private async asLines(common: Common, lanes: readonly Lane[], { intervalMs, count }: Pace): Promise<void> {
+  private async asLines(common: Common, lanes: readonly Lane[], { bell, intervalMs, count }: Pace): Promise<void> {
     const { watchLines } = await import('../tui/lines.js');
     await Promise.all(
       lanes.map((lane) =>
@@ -130,6 +135,7 @@ export default class Watch extends SeqCommand {
           ...common,
           ...lane,
           ...(lanes.length > 1 ? { label: lane.name || 'default' } : {}),
+          bell,
           intervalMs,
           signal: this.signal,
           count: common.still ? 1 : count,
@@ -201,7 +207,7 @@ export default class Watch extends SeqCommand {
     const kept: string[] = [];
     for (let at = 0; at < this.argv.length; at += 1) {
       const word = this.argv[at] ?? '';
-      if (word === '--once') continue;
+      if (word === '--once' || word === '--bell') continue;
       if (word === '--interval' || word === '--count') at += 1;
       else if (!/^--(interval|count)=/.test(word)) kept.push(word);
     }

@@ -1,5 +1,5 @@
-// What is where on the screen: state and size → bands of rows, top to bottom. Pure. Rows that one panel does not need go
-// to another: below few SEQUENCERS there is room for AGREEMENT.
+// What is where on the screen: state and size → bands of rows, top to bottom. Pure. Rows that one panel does not need
+// go to another: below few SEQUENCERS there is room for AGREEMENT.
 import { banner } from './panels/banner.js';
 import { PANELS, sizeClass, type Panel } from './size.js';
 import type { WatchState } from './model-state.js';

@@ -25,7 +25,7 @@ export interface WatchEvent {
 }
 
 export type Change = Pick<WatchEvent, 'level' | 'kind' | 'subject' | 'text'>;
-const EVENT_LIMIT = 1000;
+export const EVENT_LIMIT = 1000;
 const MERGE_MS = 60_000;
 
 /** `downSince`: when each node last gave a good answer, for "back after". */

@@ -94,7 +94,8 @@ export type Detail =
   | { of: 'height'; height: number }
   | { of: 'sequencer'; id: string }
   | { of: 'event'; seq: number }
-  | { of: 'history' };
+  | { of: 'history' }
+  | { of: 'since' };
 
 export interface UiState {
   panel: Panel;
@@ -108,6 +109,8 @@ export interface UiState {
   scroll: number;
   help: boolean;
   frozen: Data | null;
+  /** What was known when the operator last looked and said so. */
+  mark: Data | null;
   intervalMs: number;
   /** The result of a key; shown for a few seconds. */
   told: { text: string; at: number } | null;
@@ -132,6 +135,7 @@ export const INITIAL_UI: UiState = {
   scroll: 0,
   help: false,
   frozen: null,
+  mark: null,
   intervalMs: 1000,
   told: null,
 };

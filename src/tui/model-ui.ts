@@ -3,7 +3,8 @@
 import { listOf } from './model-lists.js';
 import { panelsOf } from './layout.js';
 import { PANELS, roomFor, type Panel } from './size.js';
-import type { Detail, UiState, WatchState } from './model-state.js';
+import { shown, type Detail, type UiState, type WatchState } from './model-state.js';
+import { clockOf } from './text.js';
 
 const INTERVALS_MS = [250, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
 
@@ -102,6 +103,8 @@ export function press(state: WatchState, key: Key): Pressed {
       return ui.detail !== null || ui.help ? to({}) : to({ detail: detailAt(state), scroll: 0 });
     case 'h':
       return to({ detail: ui.detail?.of === 'history' ? null : { of: 'history' }, help: false, scroll: 0 });
+    case 'm':
+      return markOrShow(state, to);
     case '/':
       return to({ typing: ui.filters[ui.panel] });
     case 's':
@@ -126,6 +129,14 @@ export function press(state: WatchState, key: Key): Pressed {
     default:
       return to({});
   }
+}
+
+/** The first press marks this moment. The next one shows what changed since; there, it marks anew. */
+function markOrShow(state: WatchState, to: To): Pressed {
+  const { ui } = state;
+  if (ui.mark !== null && ui.detail?.of !== 'since') return to({ detail: { of: 'since' }, help: false, scroll: 0 });
+  const told = { text: `marked ${clockOf(state.wall)}: m shows what changes from here`, at: state.now };
+  return to({ mark: shown(state), detail: ui.detail?.of === 'since' ? null : ui.detail, scroll: 0, told });
 }
 
 type To = (change: Partial<UiState>, effect?: Effect | null) => Pressed;

@@ -7,7 +7,8 @@ import type { SummarizeOptions } from '../core/view/cluster-view.js';
 import { FrameSink } from './frame-sink.js';
 import { initialState } from './model.js';
 import { press, type Effect, type Key } from './model-ui.js';
-import { lastWords } from './panels/banner.js';
+import { isWorse } from './model-since.js';
+import { lastWords, verdictOf } from './panels/banner.js';
 import { Budget, Poller, type PollOptions } from './poll.js';
 import { Screen, terminalOf } from './screen.js';
 import { WatchStore } from './store.js';
@@ -29,6 +30,8 @@ interface SessionOptions {
   still?: boolean;
   limitMs: number;
   intervalMs: number;
+  /** Rings the terminal's bell when a verdict gets worse. */
+  bell?: boolean;
   clock: Clock;
   theme: Theme;
   signal: AbortSignal;
@@ -51,6 +54,8 @@ export async function loadInk() {
   const [{ render }, { App }] = await Promise.all([import('ink'), import('./components/app.js')]);
   return { render, App };
 }
+
+const BELL = '\u0007';
 
 /** The lanes that are not shown probe a node twice a second in total. */
 const BESIDE_MS = 500;
@@ -156,7 +161,7 @@ class Session {
   }
 
   private openPollers(): Poller[] {
-    const { lanes, still, limitMs, clock } = this.options;
+    const { lanes, still, limitMs, clock, bell } = this.options;
     const { store } = this;
     const budget = new Budget();
     const besideMs = BESIDE_MS * (lanes.length - 1);
@@ -170,7 +175,11 @@ class Session {
           clock,
           budget,
           state: () => store.stateOf(lane),
-          dispatch: (input) => store.dispatch(input, lane),
+          dispatch: (input) => {
+            const before = verdictOf(store.stateOf(lane).data).verdict;
+            store.dispatch(input, lane);
+            if (bell === true && isWorse(before, verdictOf(store.stateOf(lane).data).verdict)) this.screen.raw(BELL);
+          },
           onError: (error) => this.fail(error),
           shown: () => store.lane === lane,
           everyMs: () => Math.max(store.state.ui.intervalMs, store.lane === lane ? 0 : besideMs),

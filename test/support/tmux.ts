@@ -29,6 +29,9 @@ export class Terminal {
       'TERM=screen-256color',
       'sh',
     );
+    this.tmux('set-option', '-g', '@bells', '0');
+    this.tmux('set-option', '-g', 'bell-action', 'any');
+    this.tmux('set-hook', '-g', 'alert-bell', 'set-option -gF @bells "#{e|+:#{@bells},1}"');
   }
 
   keys(...keys: string[]): void {
@@ -47,6 +50,11 @@ export class Terminal {
 
   screen(): string[] {
     return this.tmux('capture-pane', '-p', '-t', 'w').replace(/\n$/, '').split('\n');
+  }
+
+  /** How often the bell has rung in this terminal. */
+  bells(): number {
+    return Number(/\d+/.exec(this.tmux('show-options', '-gqv', '@bells'))?.[0] ?? 0);
   }
 
   /** `alternate_on`, `cursor_flag`, `wrap_flag` … as tmux knows them. */

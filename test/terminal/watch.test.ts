@@ -71,6 +71,8 @@ describe('watch: a real terminal', () => {
           s.some((row) => /^ next: redis-cli/.test(row)),
       );
       await agrees(t, 'WARN');
+      // Nobody asked for the bell.
+      expect(t.bells()).toBe(0);
       lab.unpause('r3');
       await t.until('r3 back', (s) => s.some((row) => row.includes('r3 back after')));
       await agrees(t, 'OK');
@@ -97,6 +99,27 @@ describe('watch: a real terminal', () => {
       await t.until('the end', () => t.fact('alternate_on') === '0');
     },
   );
+
+  test('watch: m, then a node paused → the bell rings, and m shows what changed since', async () => {
+    const t = await open(100, 30);
+    t.type(command('--bell'));
+    await agrees(t, 'OK');
+    t.keys('m');
+    await t.until('marked', (s) => s.some((row) => row.includes('m shows what changes from here')));
+    // The watch may have seen the cluster while it started. From here on it is well.
+    const rung = t.bells();
+    await lab.pause('r3');
+    await t.until('WARN', (s) => verdict(s) === 'WARN' && s.some((row) => /r3 +DOWN/.test(row)));
+    await t.until('a bell', () => t.bells() > rung);
+    t.keys('m');
+    await t.until('what changed', (s) => s.some((row) => /node r3 +OK, now DOWN/.test(row)));
+    lab.unpause('r3');
+    await t.until('nothing but events', (s) => s.some((row) => /r3 back after/.test(row)));
+    t.keys('m');
+    await t.until('marked anew', (s) => s.some((row) => row.includes('SEQUENCERS')));
+    t.keys('q');
+    await t.until('the end', () => t.fact('alternate_on') === '0');
+  });
 
   test('watch: 140×40 → 60×16 → 40×8 → 20×4 → 140×40 → the same screen, without a stray character', async () => {
     const t = await open(140, 40);

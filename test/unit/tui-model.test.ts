@@ -5,6 +5,8 @@ import type { NodeView, Presence } from '../../src/core/protocol/types.js';
 import { frame } from '../../src/tui/frame.js';
 import { bands, panelsOf } from '../../src/tui/layout.js';
 import { sizeClass } from '../../src/tui/size.js';
+import { addEvents } from '../../src/tui/model-events.js';
+import { isWorse, since } from '../../src/tui/model-since.js';
 import { addEntries, checked, NO_ENTRIES, wantedEntries } from '../../src/tui/model-entries.js';
 import { eventList, nodeList } from '../../src/tui/model-lists.js';
 import type { NodePort } from '../../src/core/ports.js';
@@ -391,6 +393,82 @@ describe('tui: keys', () => {
       'probe',
       'snapshot',
     ]);
+  });
+});
+
+describe('tui: since, and the bell', () => {
+  const keys = (state: WatchState, ...pressed: Key[]) => pressed.reduce((s, key) => press(s, key).state, state);
+  const marked = () => keys(probe(probe(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3'), 'm');
+
+  test.each([
+    ['nothing', ['x9@3 x9@3 x9@3'], [], []],
+    ['two blocks', ['x11@3 x11@3 x11@3'], ['committed: 9, now 11'], []],
+    [
+      'a node gone',
+      ['x9@3 x9@3 ?'],
+      ['verdict: OK, now WARN NODE_DOWN', 'may lose: 1, now 0', 'node r3: OK, now DOWN'],
+      [/^r3 gone: /, /^verdict WARN, was OK: /],
+    ],
+    ['a node gone and back', ['x9@3 x9@3 ?', 'x9@3 x9@3 x9@3'], [], [/^r3 gone: /, /^r3 back after /]],
+    [
+      'another leader',
+      ['-x9@3 -x9@3 -x9@3', 'b:x9@4 b:x9@4 b:x9@4'],
+      ['leader: seq-a, epoch 3, now seq-b, epoch 4', 'elections: 0, now 1', 'seq seq-b: follower, pid 11, now LEADER'],
+      [/^seq-a no longer leads/, /^seq-b leads under epoch 4/],
+    ],
+  ] as [string, string[], string[], RegExp[]][])('since: m, then %s → %j is told', (_, looks, facts, events) => {
+    const state = looks.reduce((s, words) => probe(s, words), marked());
+    const found = since(state.ui.mark!, state.data);
+    const told = found.facts.map(({ what, was, is }) => `${what}: ${was}, now ${is}`);
+    for (const fact of facts)
+      expect(
+        told.some((line) => line.startsWith(fact)),
+        told.join('\n'),
+      ).toBe(true);
+    if (facts.length === 0) expect(told).toEqual([]);
+    for (const event of events) expect(found.events.map((one) => one.text).join('\n')).toMatch(RegExp(event, 'm'));
+    if (events.length === 0) expect(found.events).toEqual([]);
+    const seen = screen(keys(state, 'm'));
+    expect(seen).toMatch(/SINCE[\s\S]* since 22:13:22Z, \d\.0s ago/);
+    for (const fact of facts) expect(seen).toContain(fact.replace(': ', ' '.repeat(14 - fact.indexOf(':'))));
+    if (facts.length === 0) expect(seen).toContain('every fact is as it was');
+    if (events.length === 0) expect(seen).toContain('nothing happened');
+  });
+
+  test('since: m marks, m shows, m there marks anew; Esc keeps the mark; EVENTS counts', () => {
+    expect(screen(marked())).toContain('marked 22:13:22Z: m shows what changes from here');
+    const later = probe(marked(), 'x9@3 x9@3 ?');
+    expect(screen(later)).toMatch(/EVENTS \(2 since 22:13:22Z/);
+    const open = keys(later, 'm');
+    expect([open.ui.detail, open.ui.mark === marked().data]).toEqual([{ of: 'since' }, false]);
+    expect(keys(open, 'escape').ui).toMatchObject({ detail: null, mark: open.ui.mark });
+    const anew = keys(open, 'm');
+    expect([anew.ui.detail, since(anew.ui.mark!, anew.data).events]).toEqual([null, []]);
+  });
+
+  test('since: more events than are kept → it says so', () => {
+    let state = marked();
+    const event = { level: 'info', kind: 'node', subject: 'r1' } as const;
+    const many = Array.from({ length: 1200 }, (_, at) => ({ ...event, text: `event ${at}` }));
+    const events = addEvents(state.data.events, many, { at: state.now, wall: state.wall }, []);
+    state = { ...state, data: { ...state.data, events } };
+    expect(since(state.ui.mark!, state.data)).toMatchObject({ forgotten: true });
+    expect(screen(keys(state, 'm', 'G'))).toContain('what happened before that is no longer kept');
+  });
+
+  test.each([
+    ['?', 'CRIT', false],
+    ['OK', 'OK', false],
+    ['OK', 'WARN', true],
+    ['OK', 'UNKNOWN', true],
+    ['WARN', 'UNKNOWN', true],
+    ['WARN', 'CRIT', true],
+    ['UNKNOWN', 'CRIT', true],
+    ['CRIT', 'UNKNOWN', false],
+    ['CRIT', 'WARN', false],
+    ['WARN', 'OK', false],
+  ])('bell: %s, then %s → rings: %s', (before, after, rings) => {
+    expect(isWorse(before, after)).toBe(rings);
   });
 });
 

@@ -4,6 +4,7 @@ import type { NodeView } from '../../core/protocol/types.js';
 import { describeVerdict, shortHash } from '../../core/protocol/describe.js';
 import { agreementOf, entryAt } from '../model-agreement.js';
 import { percentile } from '../model-series.js';
+import { since } from '../model-since.js';
 import { age, bytes, clockOf, duration, fit, wrap } from '../text.js';
 import { bar, sparkline, type Theme } from '../theme.js';
 import { line, type Span } from './box.js';
@@ -34,6 +35,8 @@ export function detailTitle(detail: Detail): string {
       return `EVENT ${detail.seq}`;
     case 'history':
       return 'HISTORY';
+    case 'since':
+      return 'SINCE';
   }
 }
 
@@ -55,7 +58,9 @@ export function detailRows(
           ? heightLines(data, detail.height, width)
           : detail.of === 'sequencer'
             ? sequencerLines(data, detail.id, width)
-            : eventLines(data, detail.seq, width);
+            : detail.of === 'since'
+              ? sinceLines(state.ui.mark, data, width)
+              : eventLines(data, detail.seq, width);
   return scrolled(lines, state.ui.scroll, theme, width, height);
 }
 
@@ -304,6 +309,25 @@ function eventLines(data: Data, seq: number, width: number): Line[] {
   ];
 }
 
+/** What changed since the mark: first the facts that are others now, then the events. */
+function sinceLines(mark: Data | null, data: Data, width: number): Line[] {
+  if (mark === null) return [[{ text: 'no moment is marked: m marks this one' }]];
+  const { facts, events, forgotten, forMs } = since(mark, data);
+  return [
+    [
+      { text: `since ${clockOf(mark.wall)}, ${age(forMs)} ago`, tone: 'bold' },
+      { text: '   m marks this moment anew, Esc goes back', tone: 'dim' },
+    ],
+    EMPTY,
+    ...(facts.length === 0 ? [[{ text: 'every fact is as it was', tone: 'ok' } as const]] : []),
+    ...facts.flatMap(({ what, was, is }) => long(what, `${was}, now ${is}`, width)),
+    EMPTY,
+    ...(events.length === 0 ? [[{ text: 'nothing happened', tone: 'dim' } as const]] : []),
+    ...events.flatMap((one) => long(clockOf(one.wall), `${one.text}${one.count > 1 ? ` (x${one.count})` : ''}`, width)),
+    ...(forgotten ? [[{ text: 'what happened before that is no longer kept', tone: 'warn' } as const]] : []),
+  ];
+}
+
 const HELP: [string, string][] = [
   ['q', 'quit; three lines stay on the screen'],
   ['?', 'this help, and back'],
@@ -312,6 +336,7 @@ const HELP: [string, string][] = [
   ['Enter, Esc', 'open what the cursor is on, go back'],
   ['[ ], arrows', 'the lane before, the next one, where several are watched'],
   ['h', 'history: commit latency, blocks per second, lag'],
+  ['m', 'mark this moment; then: what changed since it; there: mark anew'],
   ['/', 'filter the panel; Enter keeps, Esc drops'],
   ['s', 'sort the panel another way'],
   ['Space', 'freeze the screen; probing goes on behind it'],
@@ -319,8 +344,7 @@ const HELP: [string, string][] = [
   ['r', 'probe now'],
   ['y', 'copy the command after next: (OSC 52)'],
   ['o', 'write what is known to a JSON file here'],
-  ['Ctrl-L', 'draw the screen anew'],
-  ['Ctrl-Z', 'suspend; fg brings it back'],
+  ['Ctrl-L Ctrl-Z', 'draw the screen anew; suspend, and fg brings it back'],
 ];
 
 export function helpRows(

@@ -2,6 +2,7 @@
 import { agreementList, EVENT_SORTS, eventList, SEQUENCER_SORTS, sequencerList } from '../model-lists.js';
 import type { AgreementRow } from '../model-agreement.js';
 import type { WatchEvent } from '../model-events.js';
+import { since } from '../model-since.js';
 import type { SequencerRow } from '../../core/view/presence.js';
 import { clockOf, shortAge, widthOf } from '../text.js';
 import type { Theme, Tone } from '../theme.js';
@@ -83,6 +84,11 @@ export function sequencerRows(state: WatchState, theme: Theme, width: number, he
   return { rows, note: noteText(state.ui.filters.sequencers, hidden, sort === 0 ? '' : (SEQUENCER_SORTS[sort] ?? '')) };
 }
 
+/** How much happened since the operator last looked and said so. */
+function marked({ ui, data }: WatchState): string[] {
+  return ui.mark === null ? [] : [`${since(ui.mark, ui.frozen ?? data).events.length} since ${clockOf(ui.mark.wall)}`];
+}
+
 const LEVEL_TONE: Record<WatchEvent['level'], Tone> = { ok: 'ok', info: 'plain', warn: 'warn', crit: 'crit' };
 const LEVEL_WORD: Record<WatchEvent['level'], string> = { ok: 'ok', info: '-', warn: 'WARN', crit: 'CRIT' };
 
@@ -101,7 +107,8 @@ export function eventRows(state: WatchState, theme: Theme, width: number, height
     empty: 'nothing has changed yet',
   });
   const sort = state.ui.sorts.events % EVENT_SORTS.length;
-  return { rows, note: noteText(state.ui.filters.events, hidden, sort === 0 ? '' : (EVENT_SORTS[sort] ?? '')) };
+  const note = noteText(state.ui.filters.events, hidden, sort === 0 ? '' : (EVENT_SORTS[sort] ?? ''));
+  return { rows, note: [...marked(state), ...(note === '' ? [] : [note])].join(', ') };
 }
 
 export function agreementRows(state: WatchState, theme: Theme, width: number, height: number): Rows {
