@@ -18,6 +18,8 @@ export interface Table {
   title?: string;
   columns: Column[];
   rows: Record<string, Cell>[];
+  /** Rows in a sequence that differ in this column alone are one row for people: the newest comes first. */
+  runs?: string;
 }
 
 export interface Result {

@@ -7,8 +7,8 @@ import type { Wrap } from './wrap.js';
 export interface TextStyle {
   format: 'table' | 'wide' | 'plain' | 'csv';
   /**
-   * Terminal width. A table that is wider has its dates shortened and its last column broken at words. If that is not
-   * enough, each cell gets a `name: value` line.
+   * Terminal width. A table that is wider has its dates shortened, and then its columns of words broken, the last one
+   * first. If that is not enough, each cell gets a `name: value` line.
    */
   width: number;
   /** Lines of the terminal. If the answer has more, the verdict is repeated at the end. */
@@ -75,7 +75,9 @@ function chosen(table: Table, style: TextStyle): Column[] {
 function drawn(table: Table, style: TextStyle): string[] {
   const { wrap = whole } = style;
   const columns = chosen(table, style);
-  const rows = table.rows.slice(0, MOST_ROWS);
+  const all =
+    style.format === 'table' && table.runs !== undefined ? inRuns(table.rows, columns, table.runs) : table.rows;
+  const rows = all.slice(0, MOST_ROWS);
   const cells = [
     columns.map(heading),
     ...rows.map((row) => columns.map((column) => show(row[column.key]).replace(/[\u0000-\u001f\u007f]/g, ' '))),
@@ -83,8 +85,8 @@ function drawn(table: Table, style: TextStyle): string[] {
   const lines = table.title && !style.quiet ? [table.title] : [];
   const narrow = style.format === 'table' && style.width < widthOf(cells);
   if (narrow) for (const row of cells) row.splice(0, Infinity, ...row.map(shortDate));
-  const last = narrow && style.width < widthOf(cells) ? lastColumn(columns, cells, style.width) : undefined;
-  if (last === null) {
+  const widths = narrow ? narrowed(columns, cells, style.width) : [];
+  if (widths === null) {
     const widest = Math.max(...columns.map((column) => heading(column).length));
     for (const row of cells.slice(1)) {
       lines.push(...columns.flatMap((column, at) => wrap(`${heading(column).padEnd(widest)}  `, row[at] ?? '')), '');
@@ -114,7 +116,7 @@ function drawn(table: Table, style: TextStyle): string[] {
       columnDefault: { paddingLeft: 0, paddingRight: 2, wrapWord: false },
       columns: columns.map((column, at) => ({
         alignment: column.align ?? 'left',
-        ...(last !== undefined && at === columns.length - 1 ? { width: last, wrapWord: true } : {}),
+        ...(widths[at] === undefined ? {} : { width: widths[at], wrapWord: true }),
       })),
       drawHorizontalLine: () => false,
     });
@@ -125,30 +127,72 @@ function drawn(table: Table, style: TextStyle): string[] {
         .filter((line) => line !== ''),
     );
   }
-  if (table.rows.length > rows.length)
-    lines.push(`… ${table.rows.length - rows.length} more rows (-o plain or -o json shows all)`);
+  if (all.length > rows.length) lines.push(`… ${all.length - rows.length} more rows (-o plain or -o json shows all)`);
   return lines;
 }
 
 /** Room for a column that is broken at words. */
-const LEAST_LAST = 18;
+const LEAST_LAST = 12;
 /** Between two columns. */
 const GAP = 2;
 
+function widthsOf(cells: readonly string[][]): number[] {
+  return (cells[0] ?? []).map((_, at) => Math.max(...cells.map((row) => (row[at] ?? '').length)));
+}
+
 function widthOf(cells: readonly string[][]): number {
-  const widths = (cells[0] ?? []).map((_, at) => Math.max(...cells.map((row) => (row[at] ?? '').length)));
-  return widths.reduce((sum, width) => sum + width + GAP, -GAP);
+  return sum(widthsOf(cells));
 }
 
-/** A time of day within the last column's reach: `2026-11-29 03:36:02.316` → `11-29 03:36:02`. */
+function sum(widths: readonly number[]): number {
+  return widths.reduce((all, width) => all + width + GAP, -GAP);
+}
+
+/** A cell that begins with a time has its dates shortened: `2026-11-29 03:36:02.316` → `11-29 03:36:02`. */
 function shortDate(cell: string): string {
-  return cell.replace(/^\d{4}-(\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.\d+)?Z?$/, '$1 $2');
+  return /^(?:[≤≥] )?\d{4}-\d\d-\d\d[ T]/.test(cell)
+    ? cell.replace(/\d{4}-(\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.\d+)?Z?/g, '$1 $2')
+    : cell;
 }
 
-/** How wide the last column may be. Null: it is too narrow for words, or it is no text. */
-function lastColumn(columns: readonly Column[], cells: readonly string[][], width: number): number | null {
-  const room = width - widthOf(cells.map((row) => row.slice(0, -1))) - GAP;
-  return columns.length > 1 && columns.at(-1)?.align !== 'right' && room >= LEAST_LAST ? room : null;
+/**
+ * The widths of the columns that are broken at words, so that the table fits. One long word in a cell must not turn a
+ * table into records. Null: there is no room for that.
+ */
+function narrowed(
+  columns: readonly Column[],
+  cells: readonly string[][],
+  width: number,
+): (number | undefined)[] | null {
+  const widths = widthsOf(cells);
+  const broken: (number | undefined)[] = columns.map(() => undefined);
+  for (let at = columns.length - 1; at >= 0 && sum(widths) > width; at -= 1) {
+    if (columns[at]?.align === 'right' || columns.length === 1) continue;
+    const words = cells.flatMap((row) => (row[at] ?? '').split(' ').map((word) => word.length));
+    // The last column is prose, and may break a word as well. In others a broken word would be another name.
+    const least = at === columns.length - 1 ? LEAST_LAST : Math.max(...words);
+    const was = widths[at] ?? 0;
+    const now = Math.max(Math.min(was, least), was - (sum(widths) - width));
+    if (now < was) [widths[at], broken[at]] = [now, now];
+  }
+  return sum(widths) > width ? null : broken;
+}
+
+/** Neighbours that differ in `key` alone as one row, with the oldest and the newest value and how many there are. */
+function inRuns(rows: Table['rows'], columns: readonly Column[], key: string): Table['rows'] {
+  const others = columns.filter((column) => column.key !== key);
+  const runs: Table['rows'][] = [];
+  for (const row of rows) {
+    const first = runs.at(-1)?.[0];
+    if (first !== undefined && others.every((column) => first[column.key] === row[column.key])) runs.at(-1)?.push(row);
+    else runs.push([row]);
+  }
+  return runs.map((run) => {
+    const [newest, oldest] = [run[0] ?? {}, run.at(-1) ?? {}];
+    return run.length === 1
+      ? newest
+      : { ...newest, [key]: `${show(oldest[key])} to ${show(newest[key])} (x${run.length})` };
+  });
 }
 
 function people(result: Result, style: TextStyle): string[] {

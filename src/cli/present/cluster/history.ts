@@ -52,6 +52,7 @@ export function historyResult({ view, range, terms, changes }: History): Result 
         })),
       },
       {
+        runs: 'at',
         columns: [
           { key: 'at' },
           { key: 'what' },
