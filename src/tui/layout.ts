@@ -42,7 +42,7 @@ export function panelsOf(state: WatchState): readonly Panel[] {
 export function agreementHeight(state: WatchState, height: number): number {
   const sequencers = Math.max(1, state.data.view?.sequencers.length ?? 0) + 3;
   const spare = height - sequencers;
-  const least = sizeClass(state.size) === 'full' ? Math.floor(height / 2) : 0;
+  const least = sizeClass(state.size) === 'full' ? Math.max(AGREEMENT_LEAST, Math.floor(height / 3)) : 0;
   return Math.max(spare, least) < AGREEMENT_LEAST ? 0 : Math.max(spare, least);
 }
 

@@ -86,8 +86,10 @@ async function announce(): Promise<void> {
   }
 }
 
-/** Events for which there is no room. */
-const hidden = (screen: string[]) => Number(/EVENTS \(\+(\d+) more\)/.exec(screen.join('\n'))?.[1] ?? 0);
+/** All events: those that are shown, and those for which there is no room. */
+const eventsOn = (screen: string[]) =>
+  screen.filter((row) => /\d\d:\d\d:\d\d (ok|-|WARN|CRIT) /.test(row)).length +
+  Number(/EVENTS \(\+(\d+) more\)/.exec(screen.join('\n'))?.[1] ?? 0);
 
 test('watch: lanes as tabs → ] and [ and the arrows change the lane, its chain and its verdict', async () => {
   terminal.type(`${process.execPath} ${bin} watch --lane ,orders --interval 250ms --node-timeout 1s`);
@@ -134,10 +136,10 @@ test('watch: a crowd with wide names, at every size → what was written cell by
       (s) => s.length === rows && s.some((row) => row.includes('NODES')) && s[0]!.trimEnd().endsWith('Z'),
     );
     terminal.keys('6', 'g');
-    const before = hidden(terminal.screen());
+    const before = eventsOn(terminal.screen());
     await announce();
     // Each of them is an event now, drawn over names of another width.
-    await terminal.until('their events', (s) => hidden(s) >= before + 10);
+    await terminal.until('their events', (s) => eventsOn(s) >= before + 10);
     terminal.keys('Space');
     const drawn = await terminal.until('frozen', (s) => s[0]!.includes('FROZEN') && s);
     terminal.keys('C-l');

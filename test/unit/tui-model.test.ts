@@ -522,7 +522,7 @@ describe('tui: sizes', () => {
     [100, 30, 2, 'lease chain nodes sequencers agreement events', 5],
     [100, 30, 20, 'lease chain nodes sequencers events', 0],
     [140, 40, 2, 'lease chain nodes sequencers agreement events', 15],
-    [140, 40, 20, 'lease chain nodes sequencers agreement events', 8],
+    [140, 40, 20, 'lease chain nodes sequencers agreement events', 4],
     [60, 16, 2, 'lease nodes events', 0],
   ])('frame: %d×%d, %d sequencers → %s; AGREEMENT has %d heights', (columns, rows, sequencers, panels, heights) => {
     const words = 'x99@3 x99@3 x99@3';
