@@ -1,13 +1,13 @@
 -- admit: step 4 of re-admission: from now on the node counts, under the leader's lock and epoch.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream
--- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 ttl_ms · 7 want_head_text · 8 want_head_hash
+-- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 ttl_ms · 7 want_head_text · 8 want_head_hash · 9 challenge
 -- accepted: incarnation · head · head_epoch · head_hash · floor · floor_hash
 -- refused: STALE_NONCE (actual) · FENCING_ERROR (check: epoch, epoch) · NOT_READY (head, hash) · NOT_ADMITTED (why: wiped, restarted, damaged) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
 -- Keeps I3, I7, I11: it accepts only the pending nonce, on the server process that noted it. docs/PROTOCOL.md section
 -- 8.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local cluster, node_id, owner, writer_epoch_text, nonce = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local ttl_ms, want_head_text, want_head_hash = ARGV[6], ARGV[7], ARGV[8]
+local ttl_ms, want_head_text, want_head_hash, challenge = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 
 -- common: numbers
 -- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A
@@ -57,6 +57,7 @@ if nonce == '' then return bad('nonce') end
 if not ttl or ttl == 0 then return bad('ttl_ms') end
 if not want_head then return bad('head') end
 if not is_hash(want_head_hash) then return bad('head_hash') end
+if not challenge then return bad('challenge') end
 
 -- common: run id
 -- The name of this server's memory: `<run id>+<master_replid>`, the server process and the history of its data. The
@@ -79,13 +80,16 @@ local REPLICA = { err = 'READONLY a replica has no memory of its own' }
 -- end common
 -- common: admission under way
 -- The admission that `nonce` began is still pending and belongs to this term, and the server has not restarted since.
+-- `challenge` is what the node answered then: '' from a caller that was not told.
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'pending', 'pending_owner', 'pending_epoch',
-  'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash')
+  'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash', 'challenge')
 if record.err then return failed(record, admission_key) end
 if not record[1] then return { 'refused', 'NOT_ADMITTED', 'why', 'wiped' } end
 if record[1] ~= cluster then return { 'refused', 'WRONG_CLUSTER', 'why', 'cluster', 'actual', record[1] } end
 if record[2] ~= node_id then return { 'refused', 'WRONG_CLUSTER', 'why', 'node', 'actual', record[2] or '' } end
-if record[4] ~= nonce then return { 'refused', 'STALE_NONCE', 'actual', record[4] or '' } end
+if record[4] ~= nonce or (challenge ~= '' and challenge ~= record[12]) then
+  return { 'refused', 'STALE_NONCE', 'actual', record[4] or '' }
+end
 if record[5] ~= owner or whole(record[6]) ~= writer_epoch then
   return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', record[6] or '0' }
 end
@@ -124,7 +128,7 @@ if head ~= want_head or head_hash ~= want_head_hash then
   return { 'refused', 'NOT_READY', 'head', string.format('%d', head), 'hash', head_hash }
 end
 
-local first = redis.pcall('HDEL', admission_key, 'pending', 'pending_owner', 'pending_epoch')
+local first = redis.pcall('HDEL', admission_key, 'pending', 'pending_owner', 'pending_epoch', 'challenge')
 if type(first) == 'table' then return first end
 must('SET', lock_key, owner, 'PX', ttl_ms)
 must('SET', epoch_key, writer_epoch_text)

@@ -2,14 +2,14 @@
 -- renews no lease and sets no epoch. XADD is the first write on purpose: a node that is short of memory refuses it
 -- (OOM), and nothing has changed.
 -- KEYS 1 admission · 2 stream
--- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 height_text · 7 hash · 8 parent · 9 timestamp_text · 10 entry_epoch_text · 11 data
+-- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 height_text · 7 hash · 8 parent · 9 timestamp_text · 10 entry_epoch_text · 11 data · 12 challenge
 -- accepted: incarnation · head
 -- refused: STALE_NONCE (actual) · FENCING_ERROR (check: epoch, epoch) · GAP (head) · PARENT_MISMATCH (head, epoch, hash) · TRIMMED (floor) · CONFLICT (epoch, hash) · NOT_ADMITTED (why: wiped, restarted, damaged) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
 -- Keeps I6, I7. docs/PROTOCOL.md section 8.
 local admission_key, stream_key = KEYS[1], KEYS[2]
 local cluster, node_id, owner, writer_epoch_text, nonce = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local height_text, hash, parent, timestamp_text, entry_epoch_text = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
-local data = ARGV[11]
+local data, challenge = ARGV[11], ARGV[12]
 
 -- common: numbers
 -- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A
@@ -72,6 +72,7 @@ if not is_hash(parent) then return bad('parent') end
 if not whole(timestamp_text) then return bad('timestamp') end
 if not entry_epoch or entry_epoch > writer_epoch then return bad('entry_epoch') end
 if not data then return bad('data') end
+if not challenge then return bad('challenge') end
 
 -- common: run id
 -- The name of this server's memory: `<run id>+<master_replid>`, the server process and the history of its data. The
@@ -94,13 +95,16 @@ local REPLICA = { err = 'READONLY a replica has no memory of its own' }
 -- end common
 -- common: admission under way
 -- The admission that `nonce` began is still pending and belongs to this term, and the server has not restarted since.
+-- `challenge` is what the node answered then: '' from a caller that was not told.
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'pending', 'pending_owner', 'pending_epoch',
-  'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash')
+  'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash', 'challenge')
 if record.err then return failed(record, admission_key) end
 if not record[1] then return { 'refused', 'NOT_ADMITTED', 'why', 'wiped' } end
 if record[1] ~= cluster then return { 'refused', 'WRONG_CLUSTER', 'why', 'cluster', 'actual', record[1] } end
 if record[2] ~= node_id then return { 'refused', 'WRONG_CLUSTER', 'why', 'node', 'actual', record[2] or '' } end
-if record[4] ~= nonce then return { 'refused', 'STALE_NONCE', 'actual', record[4] or '' } end
+if record[4] ~= nonce or (challenge ~= '' and challenge ~= record[12]) then
+  return { 'refused', 'STALE_NONCE', 'actual', record[4] or '' }
+end
 if record[5] ~= owner or whole(record[6]) ~= writer_epoch then
   return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', record[6] or '0' }
 end

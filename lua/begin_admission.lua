@@ -5,7 +5,8 @@
 -- delayed copy of this call could set aside what the same term has admitted since.
 -- Another term's unfinished admission is taken over only with a higher epoch. A node with a bootstrap mark is treated
 -- like an empty one: a late phase 2 then no longer finds its mark.
--- The record keeps the last 16 nonces (field used).
+-- The record keeps the last 16 nonces (field used). A node that loses its memory forgets them. So it also notes a
+-- challenge of its own, the time by its clock. Only who has read the answer can go on with the admission.
 -- An unfinished admission filled in committed blocks only. They are kept if they end at resume_head with resume_hash
 -- and the server has not restarted since. Otherwise they are dropped; with keep_ms 1, what was set aside earlier is
 -- dropped too. The reply says where filling resumes.
@@ -13,7 +14,7 @@
 -- this node knows is refused.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
 -- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 floor_text · 7 new_floor_hash · 8 keep_ms · 9 replaces · 10 resume_head_text · 11 resume_hash · 12 config
--- accepted: incarnation · head
+-- accepted: incarnation · head · challenge
 -- refused: CONFIG_STALE (actual: the configuration it knows) · STALE_NONCE (actual: what is pending, or the incarnation that is there) · FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
 -- Keeps I3, I7, I11, I13: the epoch key does not change. docs/PROTOCOL.md section 8.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -184,6 +185,8 @@ used[#used + 1] = nonce
 local kept = table.concat(used, ' ', math.max(1, #used - NONCES_KEPT + 1))
 local aside = record[15]
 
+local time = redis.call('TIME')
+local challenge = time[1] .. '.' .. time[2]
 local first = redis.pcall('DEL', admission_key)
 if type(first) == 'table' then return first end
 local head_epoch_text = '0'
@@ -203,7 +206,7 @@ elseif must('EXISTS', stream_key) == 1 then
 end
 must('HSET', admission_key, 'cluster', cluster, 'node', node_id, 'run', run, 'claimant', claimant or '',
   'head', keeps and record[6] or floor_text, 'head_epoch', head_epoch_text, 'head_hash', keeps and record[8] or new_floor_hash, 'floor', floor_text, 'floor_hash', new_floor_hash,
-  'pending', nonce, 'pending_owner', owner, 'pending_epoch', writer_epoch_text, 'used', kept)
+  'pending', nonce, 'pending_owner', owner, 'pending_epoch', writer_epoch_text, 'used', kept, 'challenge', challenge)
 if aside then must('HSET', admission_key, 'aside', aside) end
 if config ~= '' then must('HSET', admission_key, 'config', config) end
-return { 'accepted', '', keeps and record[6] or floor_text }
+return { 'accepted', '', keeps and record[6] or floor_text, challenge }

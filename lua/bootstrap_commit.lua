@@ -1,7 +1,7 @@
 -- bootstrap_commit: phase 2 of the bootstrap: if the nonce is still there, admit the node at floor 0, epoch 0.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
 -- The first configuration of the cluster (config) is noted in the record.
--- ARGV 1 cluster · 2 node · 3 nonce · 4 genesis · 5 config
+-- ARGV 1 cluster · 2 node · 3 nonce · 4 genesis · 5 config · 6 challenge
 -- accepted: incarnation
 -- refused: STALE_NONCE (actual) · NOT_ADMITTED (why: restarted) · NOT_PRISTINE (why) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
 -- A repeated call on the node that it admitted is accepted again and changes nothing, while the node is at epoch 0.
@@ -9,6 +9,7 @@
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local orphans_key = KEYS[5]
 local cluster, node_id, nonce, genesis, config = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local challenge = ARGV[6]
 
 -- common: numbers
 -- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A
@@ -69,8 +70,9 @@ local REPLICA = { err = 'READONLY a replica has no memory of its own' }
 if nonce == '' then return bad('nonce') end
 if not is_hash(genesis) then return bad('genesis') end
 if not config or #config > 16384 then return bad('config') end
+if not challenge then return bad('challenge') end
 
-local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'pending')
+local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'pending', 'challenge')
 if record.err then return failed(record, admission_key) end
 local token = redis.pcall('GET', epoch_key)
 if type(token) == 'table' then return failed(token, epoch_key) end
@@ -83,13 +85,15 @@ if type(replication) == 'table' then return replication end
 local run = run_id(server, replication, record[3])
 if run == '' then return REPLICA end
 if not record[5] and record[4] == nonce and record[3] == run and token == '0' then return { 'accepted', nonce } end
-if record[5] ~= 'bootstrap:' .. nonce then return { 'refused', 'STALE_NONCE', 'actual', record[5] or '' } end
+if record[5] ~= 'bootstrap:' .. nonce or (challenge ~= '' and challenge ~= record[6]) then
+  return { 'refused', 'STALE_NONCE', 'actual', record[5] or '' }
+end
 if record[3] ~= run then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end
 if redis.call('EXISTS', lock_key, epoch_key, stream_key, orphans_key) > 0 then
   return { 'refused', 'NOT_PRISTINE', 'why', 'wiped' }
 end
 
-local first = redis.pcall('HDEL', admission_key, 'pending')
+local first = redis.pcall('HDEL', admission_key, 'pending', 'challenge')
 if type(first) == 'table' then return first end
 must('SET', epoch_key, '0')
 must('HSET', admission_key, 'incarnation', nonce, 'claimant', '', 'head', '0', 'head_epoch', '0', 'head_hash', genesis,

@@ -1,5 +1,7 @@
 -- bootstrap_prepare: phase 1 of the bootstrap: write the mark `bootstrap:<nonce>` on a node that has no key of ours. A
--- repeated call with the same nonce notes the run id again, so that a bootstrap can continue after a restart.
+-- repeated call with the same nonce notes the run id again, so that a bootstrap can continue after a restart. With the
+-- mark the node notes a challenge of its own. Phase 2 brings it back: a copy of both phases cannot admit a node that
+-- has lost its memory in between.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
 -- ARGV 1 cluster · 2 node · 3 nonce
 -- accepted: incarnation
@@ -51,7 +53,7 @@ if cluster == '' then return bad('cluster') end
 if node_id == '' then return bad('node') end
 if nonce == '' then return bad('nonce') end
 
-local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'pending')
+local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'pending', 'challenge')
 if record.err then return failed(record, admission_key) end
 local server, replication = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'replication')
 if type(server) == 'table' then return server end
@@ -73,7 +75,9 @@ elseif others > 0 then
   return { 'refused', 'NOT_PRISTINE', 'why', 'wiped' }
 end
 
+local time = redis.call('TIME')
 local first = redis.pcall('DEL', admission_key)
 if type(first) == 'table' then return first end
-must('HSET', admission_key, 'cluster', cluster, 'node', node_id, 'run', run_id(server, replication), 'pending', 'bootstrap:' .. nonce)
+must('HSET', admission_key, 'cluster', cluster, 'node', node_id, 'run', run_id(server, replication), 'pending', 'bootstrap:' .. nonce,
+  'challenge', record[5] or time[1] .. '.' .. time[2])
 return { 'accepted', '' }

@@ -5,7 +5,7 @@
 -- quorum of marks. From now on no term of the former generation can act on this node.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
 -- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 expect · 7 keep · 8 head_text · 9 head_epoch_text · 10 head_hash · 11 floor_text · 12 floor_hash · 13 keep_ms · 14 config
--- accepted: incarnation
+-- accepted: incarnation · challenge (what `backfill` and `admit` bring back, as after begin_admission)
 -- refused: EXPECTATION (why: moved; actual) · NOT_READY (head: what the stream ends in) · STALE_NONCE (actual) · FENCING_ERROR (check: epoch, epoch) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
 -- Keeps I3, I6, I7: the epoch key does not change until `admit`. docs/PROTOCOL.md section 8.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -145,6 +145,8 @@ used[#used + 1] = nonce
 local kept = table.concat(used, ' ', math.max(1, #used - NONCES_KEPT + 1))
 local aside = record[11]
 
+local time = redis.call('TIME')
+local challenge = time[1] .. '.' .. time[2]
 local first = redis.pcall('DEL', admission_key)
 if type(first) == 'table' then return first end
 if keep == '0' and must('EXISTS', stream_key) == 1 then
@@ -155,7 +157,8 @@ if keep == '0' and must('EXISTS', stream_key) == 1 then
 end
 must('HSET', admission_key, 'cluster', cluster, 'node', node_id, 'run', run, 'claimant', record[5] or '',
   'head', head_text, 'head_epoch', head_epoch_text, 'head_hash', head_hash, 'floor', floor_text, 'floor_hash', floor_hash,
-  'pending', nonce, 'pending_owner', owner, 'pending_epoch', writer_epoch_text, 'used', kept)
+  'pending', nonce, 'pending_owner', owner, 'pending_epoch', writer_epoch_text, 'used', kept,
+  'challenge', challenge)
 if aside then must('HSET', admission_key, 'aside', aside) end
 if config ~= '' then must('HSET', admission_key, 'config', config) end
-return { 'accepted', '' }
+return { 'accepted', '', challenge }

@@ -29,6 +29,8 @@ export interface BackfillBatch {
   mode: WriteMode;
   /** When set, the node is being re-admitted under this nonce. Then `backfill` is called instead of `write_block`. */
   nonce?: string;
+  /** With a nonce: what the node answered when the admission was begun. */
+  challenge?: string;
   blocks: { block: Block; entryEpoch: Epoch }[];
 }
 

@@ -171,6 +171,44 @@ describe.each(KINDS)('contract on %s', (kind) => {
     expect(await view()).toMatchObject({ admission: 'admitting', pending: 'x' });
   });
 
+  test('copies of the calls that admitted a node, after it lost its memory → they begin, and admit nothing', async () => {
+    const pending = async (): Promise<string> => {
+      const { challenge } = await view();
+      expect(challenge).toMatch(/./);
+      return challenge!;
+    };
+    const bootstrap = (challenge: string): NodeCall => ({ script: 'bootstrap_commit', nonce: 'n1', challenge });
+    const filled = (challenge: string): NodeCall => ({ ...fill(A, 1, 'x', one), challenge }) as NodeCall;
+    const admitted = (challenge: string): NodeCall => ({ ...admit(A, 1, 'x', 1, one.hash), challenge }) as NodeCall;
+
+    await subject.interfere('wipe');
+    await play([[{ script: 'bootstrap_prepare', nonce: 'n1' }, 'accepted']]);
+    const ofBootstrap = await pending();
+    await play([[bootstrap(ofBootstrap), 'accepted']]);
+    expect((await view()).challenge).toBeUndefined();
+    await subject.interfere('wipe');
+    await play([
+      [{ script: 'bootstrap_prepare', nonce: 'n1' }, 'accepted'],
+      [bootstrap(ofBootstrap), 'STALE_NONCE {"actual":"bootstrap:n1"}'],
+    ]);
+    expect(await pending()).not.toBe(ofBootstrap);
+
+    await play([[begin(A, 1, 'x'), wrote(0)]]);
+    const ofAdmission = await pending();
+    await play([
+      [filled(ofAdmission), wrote(1)],
+      [admitted(ofAdmission), facts(one, 1)],
+    ]);
+    expect((await view()).challenge).toBeUndefined();
+    await subject.interfere('wipe');
+    await play([
+      [begin(A, 1, 'x'), wrote(0)],
+      [filled(ofAdmission), 'STALE_NONCE {"actual":"x"}'],
+      [admitted(ofAdmission), 'STALE_NONCE {"actual":"x"}'],
+    ]);
+    expect(await view()).toMatchObject({ admission: 'admitting', head: 0 });
+  });
+
   test('promotion: once, against the epoch it was aimed at (I12)', async () => {
     await play([
       [promote(A, 1), 'EPOCH_MOVED {"epoch":0}'],

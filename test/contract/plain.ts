@@ -1,5 +1,5 @@
-// Replies and views without what two servers may rightly differ in: times, run ids, the wording of a diagnosis, the
-// server's INFO and memory.
+// Replies and views without what two servers may rightly differ in: times, run ids, challenges, the wording of a
+// diagnosis, the server's INFO and memory.
 import type { NodePort } from '../../src/core/ports.js';
 import type { NodeReply } from '../../src/core/protocol/types.js';
 
@@ -11,7 +11,11 @@ export function plain(value: unknown): unknown {
   if (value === null || typeof value !== 'object') return value;
   const out: Record<string, unknown> = {};
   for (const [name, one] of Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) {
-    if (['timeMs', 'info', 'usedMemory', 'maxMemory'].includes(name) || name === 'admissionWhy' || one === undefined)
+    if (
+      ['timeMs', 'info', 'usedMemory', 'maxMemory', 'challenge'].includes(name) ||
+      name === 'admissionWhy' ||
+      one === undefined
+    )
       continue;
     if (name === 'pttlMs') out[name] = (one as number) > 0 ? 'runs' : one;
     else if (name === 'runId') out['sameRun'] = one === (value as { admittedRunId?: string }).admittedRunId;

@@ -319,13 +319,14 @@ class Processes {
       case 'read':
         return { outcome: 'accepted', incarnation: '', value: applyRead(s, { ...request, data: true }) };
       case 'backfill': {
-        const { owner, epoch, ttlMs, mode, nonce, blocks } = request.batch;
+        const { owner, epoch, ttlMs, mode, nonce, blocks, challenge } = request.batch;
+        const answered = challenge === undefined ? {} : { challenge };
         const replies: NodeReply<unknown>[] = [];
         for (const { block, entryEpoch } of blocks) {
           const call: NodeCall =
             nonce === undefined
               ? { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }
-              : { script: 'backfill', owner, epoch, nonce, block, entryEpoch };
+              : { script: 'backfill', owner, epoch, nonce, ...answered, block, entryEpoch };
           const reply: NodeReply<unknown> = applyCall(s, call, identity, id, 0);
           replies.push(reply);
           if (reply.outcome !== 'accepted') break;

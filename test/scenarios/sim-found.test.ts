@@ -531,4 +531,66 @@ describe('found by simulation', () => {
       expect(check(history)).toEqual([]);
     },
   );
+
+  it('a node is emptied, and both phases of its bootstrap arrive once more → they do not admit it, no fork', async () => {
+    const { history } = await run({
+      seed: 230003923,
+      nodes: 3,
+      retainBlocks: 40,
+      clients: 0,
+      thinkMs: 100,
+      healAt: 8528,
+      bootstrap: true,
+      processes: [
+        {
+          id: 'seq-a',
+          ttlMs: 3000,
+          blockTimeMs: 1000,
+          nodeTimeoutMs: 100,
+          pollMs: 500,
+          eager: true,
+          priority: 0,
+          syncMs: 12,
+          wallOffsetMs: 0,
+        },
+        {
+          id: 'seq-b',
+          ttlMs: 1500,
+          blockTimeMs: 500,
+          nodeTimeoutMs: 50,
+          pollMs: 250,
+          eager: false,
+          priority: 0,
+          syncMs: 0,
+          wallOffsetMs: 0,
+        },
+      ],
+      faults: [
+        { at: 0, kind: 'noise', drop: 0.1, lost: 0, twice: 0.5, lateMs: 9000, delayMs: 0, forMs: 6000 },
+        {
+          at: 6338,
+          kind: 'cut',
+          process: '@leader',
+          node: 'r1',
+          direction: 'both',
+          forMs: 5657,
+          late: false,
+          reset: true,
+        },
+        {
+          at: 6338,
+          kind: 'cut',
+          process: '@others',
+          node: 'r2',
+          direction: 'both',
+          forMs: 5657,
+          late: false,
+          reset: true,
+        },
+        { at: 7528, kind: 'crash', process: '@leader', afterCalls: 1, downMs: 2273, store: 'keep' },
+        { at: 7528, kind: 'wipe', node: 'r3' },
+      ],
+    });
+    expect(check(history)).toEqual([]);
+  });
 });

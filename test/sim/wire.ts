@@ -182,12 +182,13 @@ export class SimPort implements NodePort {
 
   backfill(batch: BackfillBatch, limitMs: number): Promise<WriteReply[]> {
     const { owner, epoch, ttlMs, mode, blocks, nonce } = batch;
+    const answered = batch.challenge === undefined ? {} : { challenge: batch.challenge };
     const { clock, prng } = this.wire;
     const replies: WriteReply[] = [];
     const callOf = ({ block, entryEpoch }: BackfillBatch['blocks'][number]): NodeCall =>
       nonce === undefined
         ? { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }
-        : { script: 'backfill', owner, epoch, nonce, block, entryEpoch };
+        : { script: 'backfill', owner, epoch, nonce, ...answered, block, entryEpoch };
     const whole = this.ask<'done'>(
       limitMs,
       (node, answer) => {

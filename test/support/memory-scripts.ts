@@ -481,7 +481,8 @@ function bootstrapPrepare(
     return refused('NOT_PRISTINE', { why: s.record === null ? 'wiped' : memory === 'damaged' ? 'admitted' : memory });
   }
   // Repeated, it notes the run id anew.
-  s.record = { ...freshRecord(identity.cluster, nodeId, s.runId, ''), pending: mark };
+  const challenge = s.record?.challenge || challengeOf(s);
+  s.record = { ...freshRecord(identity.cluster, nodeId, s.runId, ''), pending: mark, challenge };
   return accepted(s, {});
 }
 
@@ -491,7 +492,7 @@ function hasFormerKeys(s: MemoryNodeState): boolean {
 
 function bootstrapCommit(
   s: MemoryNodeState,
-  { nonce, config = '' }: Call<'bootstrap_commit'>,
+  { nonce, config = '', challenge = '' }: Call<'bootstrap_commit'>,
   identity: MemoryIdentity,
 ): Reply<'bootstrap_commit'> {
   const record = s.record;
@@ -503,11 +504,12 @@ function bootstrapCommit(
     s.epoch === 0
   )
     return accepted(s, {});
-  if (record === null || record.pending !== `bootstrap:${nonce}`)
+  if (record === null || record.pending !== `bootstrap:${nonce}` || !knows(record, challenge))
     return refused('STALE_NONCE', { actual: record?.pending ?? '' });
   if (record.run !== s.runId) return NOT_ADMITTED.restarted as Refused;
   if (hasFormerKeys(s)) return refused('NOT_PRISTINE', { why: 'wiped' });
   record.pending = '';
+  record.challenge = '';
   record.incarnation = nonce;
   record.headHash = identity.genesis;
   record.floorHash = identity.genesis;
@@ -562,6 +564,7 @@ function beginAdmission(
   } else if (record !== null && record.pending !== '' && !record.pending.startsWith('bootstrap:')) s.entries = [];
   else setAside(s, call.nonce);
   const used = record?.usedNonces ?? [];
+  const challenge = challengeOf(s);
   const facts = keeps
     ? headFacts(record)
     : { head: call.floor, headEpoch: 0, headHash: call.floorHash, floor: call.floor, floorHash: call.floorHash };
@@ -573,9 +576,10 @@ function beginAdmission(
     pendingOwner: call.owner,
     pendingEpoch: call.epoch,
     usedNonces: [...used, call.nonce].slice(-NONCES_KEPT),
+    challenge,
     config,
   };
-  return accepted(s, { head: facts.head });
+  return accepted(s, { head: facts.head, challenge });
 }
 
 function recoverNode(
@@ -623,9 +627,10 @@ function recoverNode(
     pendingOwner: call.owner,
     pendingEpoch: call.epoch,
     usedNonces: [...(record?.usedNonces ?? []), nonce].slice(-NONCES_KEPT),
+    challenge: challengeOf(s),
     config: call.config ?? '',
   };
-  return accepted(s, {});
+  return accepted(s, { challenge: challengeOf(s) });
 }
 
 function retireNode(s: MemoryNodeState, call: Call<'retire_node'>): Reply<'retire_node'> {
@@ -650,11 +655,24 @@ function unfinishedMayBeTaken(record: MemoryRecord, call: { owner: Owner; epoch:
   return call.epoch > record.pendingEpoch || (call.epoch === record.pendingEpoch && record.pendingOwner === call.owner);
 }
 
+/** Of this memory. A real node takes the time by its clock, in µs. */
+function challengeOf({ lives }: MemoryNodeState): string {
+  return `life ${lives}`;
+}
+
+function knows(record: MemoryRecord, challenge = ''): boolean {
+  return challenge === '' || challenge === record.challenge;
+}
+
 /** The admission that `nonce` began is still under way, is this term's, and the server has not restarted since. */
-function admissionUnderWay(s: MemoryNodeState, call: { nonce: string; owner: Owner; epoch: Epoch }): Refused | null {
+function admissionUnderWay(
+  s: MemoryNodeState,
+  call: { nonce: string; owner: Owner; epoch: Epoch; challenge?: string },
+): Refused | null {
   const record = s.record;
   if (record === null) return NOT_ADMITTED.wiped as Refused;
-  if (record.pending !== call.nonce) return refused('STALE_NONCE', { actual: record.pending });
+  if (record.pending !== call.nonce || !knows(record, call.challenge))
+    return refused('STALE_NONCE', { actual: record.pending });
   if (record.pendingOwner !== call.owner || record.pendingEpoch !== call.epoch) {
     return refused('FENCING_ERROR', { check: 'epoch', epoch: record.pendingEpoch });
   }
@@ -692,6 +710,7 @@ function admit(s: MemoryNodeState, call: Call<'admit'>, now: number, mutant: Mut
   if (record.head !== call.head || record.headHash !== call.headHash)
     return refused('NOT_READY', { head: record.head, hash: record.headHash });
   record.pending = '';
+  record.challenge = '';
   record.pendingOwner = '';
   record.pendingEpoch = 0;
   record.incarnation = call.nonce;
@@ -783,6 +802,7 @@ function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, no
     node: record?.node ?? '',
     incarnation: record?.incarnation ?? '',
     pending: record?.pending ?? '',
+    ...(record?.challenge ? { challenge: record.challenge } : {}),
     config: stray === '' ? (record?.config ?? '') : '',
     admittedRunId: record?.run ?? '',
     runId: s.runId,

@@ -40,12 +40,16 @@ export interface MemoryRecord {
   pendingEpoch: Epoch;
   /** Nonces of admissions begun here. */
   usedNonces: readonly string[];
+  /** While something is pending: a value of its own, another one in each memory. */
+  challenge: string;
   /** The configuration that it knows; '' none. */
   config: string;
 }
 
 export interface MemoryNodeState {
   runId: string;
+  /** How often this server has lost its memory or got an older one back. Never reset: the source of challenges. */
+  lives: number;
   lock: MemoryLock | null;
   epoch: Epoch | null;
   record: MemoryRecord | null;
@@ -64,9 +68,10 @@ export interface MemoryNodeState {
 }
 
 /** A server without any key of ours. */
-export function emptyNodeState(runId: string): MemoryNodeState {
+export function emptyNodeState(runId: string, lives = 0): MemoryNodeState {
   return {
     runId,
+    lives,
     lock: null,
     epoch: null,
     record: null,
@@ -118,6 +123,7 @@ export function freshRecord(cluster: string, node: string, run: string, genesis:
     pendingOwner: '',
     pendingEpoch: 0,
     usedNonces: [],
+    challenge: '',
     config: '',
   };
 }
@@ -126,6 +132,7 @@ export function cloneNodeState(s: MemoryNodeState): MemoryNodeState {
   const r = s.record;
   return {
     runId: s.runId,
+    lives: s.lives,
     lock: s.lock,
     epoch: s.epoch,
     record:
@@ -146,6 +153,7 @@ export function cloneNodeState(s: MemoryNodeState): MemoryNodeState {
             pendingOwner: r.pendingOwner,
             pendingEpoch: r.pendingEpoch,
             usedNonces: r.usedNonces,
+            challenge: r.challenge,
             config: r.config,
           },
     entries: s.entries.slice(),
@@ -162,7 +170,7 @@ export function cloneNodeState(s: MemoryNodeState): MemoryNodeState {
 
 /** FLUSHALL: every key is gone, the process runs on. */
 export function wipe(s: MemoryNodeState): void {
-  Object.assign(s, emptyNodeState(s.runId));
+  Object.assign(s, emptyNodeState(s.runId, s.lives + 1));
 }
 
 /**
@@ -176,6 +184,7 @@ export function restart(s: MemoryNodeState, newRunId: string, options: { keep: '
     wipe(s);
     return;
   }
+  s.lives += 1;
   s.entries = s.entries.slice(0, Math.max(0, s.entries.length - options.keep));
   const record = s.record;
   if (record === null) return;

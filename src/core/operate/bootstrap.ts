@@ -100,7 +100,7 @@ export async function bootstrap(options: BootstrapOptions): Promise<BootstrapRes
   await prepare(rest, gate ? [gate.port.id] : []);
   const prepared = await confirm(options, nonce, 'prepared');
   const config = firstOf(prepared, nonce, options);
-  await phase(options, 2, open, [], (port) => commitOne(options, port, markOf(prepared.get(port.id)!), config));
+  await phase(options, 2, open, [], (port) => commitOne(options, port, prepared.get(port.id)!, config));
   await confirm(options, nonce, 'admitted');
   return result;
 }
@@ -404,12 +404,14 @@ async function prepareOne(
 async function commitOne(
   { limitMs, clock }: BootstrapOptions,
   port: NodePort,
-  nonce: string,
+  prepared: NodeView,
   config: string,
 ): Promise<NodeReply<unknown>> {
+  const nonce = markOf(prepared);
+  const { challenge = '' } = prepared;
   for (let attempt = 1; ; attempt += 1) {
     const reply = await bounded<unknown>(
-      port.call({ script: 'bootstrap_commit', nonce, config }, limitMs),
+      port.call({ script: 'bootstrap_commit', nonce, config, challenge }, limitMs),
       limitMs,
       clock,
     );

@@ -176,12 +176,16 @@ export function setAside(context: StepContext, node: NodeIndex): void {
   beginAdmission(context, node, undefined, progress.damage!.incarnation);
 }
 
-export function onBegun(context: StepContext, node: NodeIndex, reply: NodeReply<{ head: number }>): void {
+export function onBegun(
+  context: StepContext,
+  node: NodeIndex,
+  reply: NodeReply<{ head: number; challenge?: string }>,
+): void {
   const { state, now } = context;
   const progress = state.nodes[node]!;
   if (reply.outcome === 'accepted' && progress.admission) {
     const { configuration } = progress.admission;
-    admissionBegun(progress, reply.value.head, state.nextId);
+    admissionBegun(progress, reply.value, state.nextId);
     if (configuration !== null) {
       // The node's earlier votes no longer count, including its vote for the block in flight.
       if (state.inflight) state.inflight.ackedAt[node] = -1;
@@ -196,6 +200,10 @@ export function onBegun(context: StepContext, node: NodeIndex, reply: NodeReply<
   giveUp(context, node, reply);
   // A server that is no member is asked by nobody else: what it knows is learnt here, or it could never be added.
   if (reply.outcome === 'refused') endIfStale(context, node, reply, true);
+}
+
+function answered({ challenge }: { challenge: string }): { challenge?: string } {
+  return challenge === '' ? {} : { challenge };
 }
 
 /** Does step 2 or step 4, whichever is due. Called when the node has no call under way. */
@@ -215,6 +223,7 @@ export function continueAdmission(context: StepContext, node: NodeIndex): void {
       to: state.committed.height,
       stampOwnEpoch: false,
       nonce: admission.nonce,
+      ...answered(admission),
     });
     return;
   }
@@ -233,6 +242,7 @@ export function continueAdmission(context: StepContext, node: NodeIndex): void {
       owner: state.settings.owner,
       epoch: state.epoch,
       nonce: admission.nonce,
+      ...answered(admission),
       ttlMs: state.settings.ttlMs,
       head: state.committed.height,
       headHash: state.committed.hash,

@@ -49,6 +49,8 @@ interface AdmissionAsked {
 
 export interface AdmissionBegun extends Omit<AdmissionAsked, 'begun'> {
   begun: true;
+  /** What the node answered. `backfill` and `admit` bring it back. '' from a node that has none. */
+  challenge: string;
   /** The highest height that is filled in. It never falls. */
   head: Height;
   /**
@@ -180,7 +182,17 @@ function cloneAdmission(a: Admission): Admission {
   const { nonce, configuration, floor } = a; // a configuration is never changed in place
   const pace = { ...a.pace };
   return a.begun
-    ? { begun: true, nonce, configuration, floor, pace, head: a.head, provesFrom: a.provesFrom, proof: a.proof }
+    ? {
+        begun: true,
+        nonce,
+        challenge: a.challenge,
+        configuration,
+        floor,
+        pace,
+        head: a.head,
+        provesFrom: a.provesFrom,
+        proof: a.proof,
+      }
     : { begun: false, nonce, configuration, floor, pace };
 }
 
@@ -379,10 +391,14 @@ export function admissionSent(p: Progress, admission: Omit<AdmissionAsked, 'begu
 }
 
 /** `provesFrom`: the id of the next call. */
-export function admissionBegun(p: Progress, head: Height, provesFrom: number): void {
+export function admissionBegun(
+  p: Progress,
+  { head, challenge = '' }: { head: Height; challenge?: string },
+  provesFrom: number,
+): void {
   if (!p.admission) return;
   const { nonce, configuration, floor, pace } = p.admission;
-  p.admission = { begun: true, nonce, configuration, floor, pace, head, provesFrom, proof: 0 };
+  p.admission = { begun: true, nonce, challenge, configuration, floor, pace, head, provesFrom, proof: 0 };
   p.damage = null;
 }
 

@@ -201,7 +201,16 @@ export type Effect =
    * Send the committed blocks from…to of the store in bounded batches. `nonce`: the node is being re-admitted.
    * entryEpoch is the committed epoch if it is known and stampOwnEpoch is false, else our epoch.
    */
-  | { type: 'backfill'; node: NodeIndex; id: number; from: Height; to: Height; stampOwnEpoch: boolean; nonce?: string }
+  | {
+      type: 'backfill';
+      node: NodeIndex;
+      id: number;
+      from: Height;
+      to: Height;
+      stampOwnEpoch: boolean;
+      nonce?: string;
+      challenge?: string;
+    }
   | { type: 'read'; node: NodeIndex; id: number; from: Height; to: Height }
   /** Return the store's committed block at this height as a proposal. */
   | { type: 'load'; height: Height }

@@ -142,7 +142,7 @@ export type NodeCall =
   | { script: 'raise_epoch'; value: Epoch; ofOwner?: Owner; highestSeen: Epoch; mayDepose: boolean }
   | { script: 'bootstrap_prepare'; nonce: string }
   /** `config`: the first configuration of the cluster (configuration.ts), the same text on every node. */
-  | { script: 'bootstrap_commit'; nonce: string; config?: string }
+  | { script: 'bootstrap_commit'; nonce: string; config?: string; challenge?: string }
   | {
       script: 'begin_admission';
       owner: Owner;
@@ -164,8 +164,26 @@ export type NodeCall =
       /** The configuration that names the new memory. It also carries the addresses of replaced nodes. */
       config?: string;
     }
-  | { script: 'backfill'; owner: Owner; epoch: Epoch; nonce: string; block: Block; entryEpoch: Epoch }
-  | { script: 'admit'; owner: Owner; epoch: Epoch; nonce: string; ttlMs: number; head: Height; headHash: Hash }
+  /** `challenge`: what the node answered to begin_admission or recover_node. */
+  | {
+      script: 'backfill';
+      owner: Owner;
+      epoch: Epoch;
+      nonce: string;
+      challenge?: string;
+      block: Block;
+      entryEpoch: Epoch;
+    }
+  | {
+      script: 'admit';
+      owner: Owner;
+      epoch: Epoch;
+      nonce: string;
+      challenge?: string;
+      ttlMs: number;
+      head: Height;
+      headHash: Hash;
+    }
   | {
       /**
        * Below a quorum: puts a node under the next generation (the port's identity), in the state of being admitted.
@@ -213,11 +231,11 @@ export interface CallResult {
   raise_epoch: { epoch: Epoch };
   bootstrap_prepare: Record<string, never>;
   bootstrap_commit: Record<string, never>;
-  /** The height at which filling begins. */
-  begin_admission: { head: Height };
+  /** The height at which filling begins, and what the later calls of this admission bring back. */
+  begin_admission: { head: Height; challenge?: string };
   backfill: { head: Height };
   admit: HeadFacts;
-  recover_node: Record<string, never>;
+  recover_node: { challenge?: string };
   retire_node: Record<string, never>;
   set_hold: Record<string, never>;
   clear_hold: Record<string, never>;
@@ -360,6 +378,11 @@ export interface NodeView extends HeadFacts {
   incarnation: Incarnation;
   /** `bootstrap:<nonce>` during a bootstrap, the bare nonce during a re-admission, '' otherwise. */
   pending: string;
+  /**
+   * While something is pending: a value of the node's own, new in each memory. A copy of old calls does not know it.
+   * Absent in a record of version 0.1.0.
+   */
+  challenge?: string;
   /** The configuration that this node knows, as text (configuration.ts); '' when it knows none. */
   config: string;
   /** The run id that was noted at admission, and the server's run id now. */

@@ -44,6 +44,7 @@ export async function carryOut(
     .filter((one) => one.action !== 'left-out')
     .map((one) => ({ one, node: nodes.find((node) => node.id === one.id) as NodePort }));
   const by = { owner, epoch: plan.epoch, nonce };
+  const challenges = new Map<string, { challenge?: string }>();
 
   const named = new Set(work.map(({ one }) => one.id));
   const config = configurationText({
@@ -52,8 +53,8 @@ export async function carryOut(
   });
 
   step('marking every node with the new generation');
-  await everywhere(work, options, 'marked', ({ one, node }) =>
-    once(
+  await everywhere(work, options, 'marked', async ({ one, node }) => {
+    const reply = await once(
       node,
       {
         script: 'recover_node',
@@ -65,18 +66,21 @@ export async function carryOut(
         config,
       },
       options,
-    ),
-  );
+    );
+    if (reply.outcome === 'accepted') challenges.set(one.id, reply.value);
+    return reply;
+  });
 
   for (const { one, node } of work) {
     if (one.action === 'keep') continue;
     step(`filling ${one.id}`);
-    await fill({ one, node, by }, { plan, gathered, options });
+    await fill({ one, node, by: { ...by, ...challenges.get(one.id) } }, { plan, gathered, options });
   }
   step('admitting every node');
   const { height: head, hash: headHash } = plan.top;
-  await everywhere(work, options, 'admitted', async ({ node }): Promise<NodeReply<unknown>> => {
-    const reply = await again(node, { script: 'admit', ...by, ttlMs: LOCK_MS, head, headHash }, options);
+  await everywhere(work, options, 'admitted', async ({ one, node }): Promise<NodeReply<unknown>> => {
+    const answered = challenges.get(one.id);
+    const reply = await again(node, { script: 'admit', ...by, ...answered, ttlMs: LOCK_MS, head, headHash }, options);
     // After a lost reply the call is made again. The verification shows whether the first call ran.
     return reply.outcome === 'refused' && reply.reason === 'STALE_NONCE'
       ? { outcome: 'accepted', incarnation: '', value: {} }
@@ -138,7 +142,11 @@ export async function handToLeader(
 }
 
 async function fill(
-  { one, node, by }: { one: NodePlan; node: NodePort; by: { owner: string; epoch: number; nonce: string } },
+  {
+    one,
+    node,
+    by,
+  }: { one: NodePlan; node: NodePort; by: { owner: string; epoch: number; nonce: string; challenge?: string } },
   { plan, gathered, options }: { plan: RecoveryPlan; gathered: Gathered; options: RecoverOptions },
 ): Promise<void> {
   for (let from = one.fillFrom; from <= plan.top.height;) {

@@ -320,11 +320,12 @@ export class RedisNode implements NodePort {
   async backfill(batch: BackfillBatch, limitMs: number): Promise<WriteReply[]> {
     if (batch.blocks.length === 0) return [];
     const { owner, epoch, ttlMs, mode, nonce } = batch;
+    const answered = batch.challenge === undefined ? {} : { challenge: batch.challenge };
     const script = nonce === undefined ? 'write_block' : 'backfill';
     const calls = batch.blocks.map(({ block, entryEpoch }): NodeCall =>
       nonce === undefined
         ? { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }
-        : { script: 'backfill', owner, epoch, nonce, block, entryEpoch },
+        : { script: 'backfill', owner, epoch, nonce, ...answered, block, entryEpoch },
     );
     const answers: Answer<unknown>[] = [];
     const whole = await this.bulk.run(limitMs, async (client, at) => {

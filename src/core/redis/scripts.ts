@@ -45,6 +45,12 @@ interface ScriptSpec<S extends ScriptName> {
 const BASE = ['lock', 'epoch', 'admission', 'stream'] as const satisfies readonly KeyName[];
 const OWNED = ['owner', 'writer_epoch_text'] as const;
 
+/** What the node wants to see again in the later calls of an admission. A record of version 0.1.0 has none. */
+function challenged(value: unknown): { challenge?: string } {
+  const challenge = value === undefined ? '' : text(value);
+  return challenge === '' ? {} : { challenge };
+}
+
 function nothing(): Record<string, never> {
   return {};
 }
@@ -184,6 +190,7 @@ function parseView(values: unknown[]): NodeView {
     node: of('node'),
     incarnation: of('incarnation'),
     pending: of('pending'),
+    ...challenged(of('challenge')),
     config: stray === '' ? of('config') : '',
     admittedRunId: of('run'),
     runId: text(view.get('run')),
@@ -310,8 +317,8 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
   },
   bootstrap_commit: {
     keys: [...BASE, 'orphans'],
-    args: ['nonce', 'genesis', 'config'],
-    build: (call, { identity }) => [call.nonce, genesisOf(identity), call.config ?? ''],
+    args: ['nonce', 'genesis', 'config', 'challenge'],
+    build: (call, { identity }) => [call.nonce, genesisOf(identity), call.config ?? '', call.challenge ?? ''],
     parse: nothing,
   },
   begin_admission: {
@@ -339,24 +346,43 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
       call.resume?.hash ?? '',
       call.config ?? '',
     ],
-    parse: ([head]) => ({ head: whole(head) }),
+    parse: ([head, challenge]) => ({ head: whole(head), ...challenged(challenge) }),
   },
   backfill: {
     keys: ['admission', 'stream'],
-    args: [...OWNED, 'nonce', 'height_text', 'hash', 'parent', 'timestamp_text', 'entry_epoch_text', 'data'],
+    args: [
+      ...OWNED,
+      'nonce',
+      'height_text',
+      'hash',
+      'parent',
+      'timestamp_text',
+      'entry_epoch_text',
+      'data',
+      'challenge',
+    ],
     build: (call) => [
       call.owner,
       String(call.epoch),
       call.nonce,
       ...blockFields(call.block, call.entryEpoch),
       bytes(call.block.data),
+      call.challenge ?? '',
     ],
     parse: ([head]) => ({ head: whole(head) }),
   },
   admit: {
     keys: BASE,
-    args: [...OWNED, 'nonce', 'ttl_ms', 'want_head_text', 'want_head_hash'],
-    build: (call) => [call.owner, String(call.epoch), call.nonce, String(call.ttlMs), String(call.head), call.headHash],
+    args: [...OWNED, 'nonce', 'ttl_ms', 'want_head_text', 'want_head_hash', 'challenge'],
+    build: ({ owner, epoch, nonce, ttlMs, head, headHash, challenge }) => [
+      owner,
+      String(epoch),
+      nonce,
+      String(ttlMs),
+      String(head),
+      headHash,
+      challenge ?? '',
+    ],
     parse: parseHead,
   },
   recover_node: {
@@ -388,7 +414,7 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
       String(keepMs),
       config ?? '',
     ],
-    parse: nothing,
+    parse: ([challenge]) => challenged(challenge),
   },
   retire_node: {
     keys: ['admission'],

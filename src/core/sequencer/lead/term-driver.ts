@@ -303,6 +303,7 @@ export class TermDriver {
       mode: 'repair',
       blocks,
       ...(effect.nonce === undefined ? {} : { nonce: effect.nonce }),
+      ...(effect.challenge === undefined ? {} : { challenge: effect.challenge }),
     };
     const sent = blocks.map(({ block }) => ({
       height: block.height,
