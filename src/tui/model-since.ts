@@ -4,13 +4,13 @@ import type { ClusterView } from '../core/view/cluster-view.js';
 import { EVENT_LIMIT, type WatchEvent } from './model-events.js';
 import type { Data } from './model-state.js';
 
-export interface Difference {
+interface Difference {
   what: string;
   was: string;
   is: string;
 }
 
-export interface Since {
+interface Since {
   forMs: number;
   /** The facts that are others now. */
   facts: Difference[];
