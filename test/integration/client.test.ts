@@ -4,7 +4,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
 import { encodeExec, encodeItems, itemDigest } from '../../src/core/chain/items.js';
-import type { CommittedBlock } from '../../src/core/ports.js';
+import type { CommittedBlock, SubmitOutcome } from '../../src/core/ports.js';
 import { startHttpServer, type HttpServer } from '../../src/core/serve/server.js';
 import { SeqError, SequencerClient, type ClientOptions } from '../../src/index.js';
 import { FakeSequencer } from '../support/fake-sequencer.js';
@@ -121,6 +121,20 @@ describe('submit', () => {
     expect(error).toMatchObject(expected);
     expect(error.next.length).toBeGreaterThan(0);
   });
+
+  test.each<[string, SubmitOutcome, string]>([
+    ['is in the chain', { outcome: 'committed', receipt: { height: 1, index: 0, epoch: 7 }, duplicate: false }, 'some'],
+    ['may be in the chain', { outcome: 'unknown', why: 'the term ended' }, 'unknown'],
+    ['is in no block', { outcome: 'refused', reason: 'key-conflict', why: 'other bytes' }, 'nothing'],
+  ])(
+    'client: the first item is refused, and a later one of the request %s → changed says so',
+    async (_, later, said) => {
+      const api = new FakeSequencer();
+      api.intercept = () => [{ outcome: 'refused', reason: 'key-conflict', why: 'other bytes' }, later];
+      const error = await failure(clientOf([(await serve(api)).url]).submit(items('a', 'b')));
+      expect(error).toMatchObject({ code: 'KEY_CONFLICT', changed: said });
+    },
+  );
 
   test('client: nobody, a stranger, no token, a signal → one code each', async () => {
     const open = (await serve(new FakeSequencer())).url;

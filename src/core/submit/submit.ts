@@ -156,6 +156,8 @@ class Submission {
   #progressAt = performance.now();
   /** Why it is not known what became of a part of the batch under way. '' when all is known. */
   #unknown = '';
+  /** Items behind the first one that has no receipt are in the chain. */
+  #beyond = false;
   #batch = { ...FIRST_BATCH };
   /** What a batch never grows beyond. Somebody in between may take less than the sequencers do. */
   #most = { ...LARGEST_BATCH };
@@ -400,6 +402,7 @@ class Submission {
     }
     this.#commit(items, receipts, Number(answer.headers['seq-duplicates'] ?? 0));
     const settled = receipts.length;
+    this.#readBeyond(lines.slice(settled + 1));
     if (settled === items.length) {
       this.#batch = {
         items: Math.min(this.#most.items, this.#batch.items * 2),
@@ -410,6 +413,16 @@ class Submission {
     const left = items.slice(settled);
     if (refusal) return { settled, ...this.#refusal(left, answer, refusal) };
     return { settled, problem: this.#noWord(left, answer, settled), retryMs: 0 };
+  }
+
+  /** An item that is refused may have others behind it that are in the chain, or may be. */
+  #readBeyond(lines: string[]): void {
+    for (const line of lines) {
+      const value = parseObject(line);
+      if (receiptOf(value)) this.#beyond = true;
+      const error = errorWord(value);
+      if (error?.code === 'OUTCOME_UNKNOWN') this.#unknown = `${error.message} (${error.why})`;
+    }
   }
 
   /** What is wrong with an answer that is no sequencer's word on these items. Throws where sending again is useless. */
@@ -452,7 +465,7 @@ class Submission {
   }
 
   #changed(): 'unknown' | 'some' | 'nothing' {
-    return this.#unknown !== '' ? 'unknown' : this.#done.items > this.#resumed ? 'some' : 'nothing';
+    return this.#unknown !== '' ? 'unknown' : this.#beyond || this.#done.items > this.#resumed ? 'some' : 'nothing';
   }
 
   /** A sequencer refused these items, the first of them or all. */
@@ -663,7 +676,7 @@ class Submission {
       exit: nobody ? EXIT.noQuorum : EXIT.tryAgain,
       message: nobody ? `no sequencer answered; ${told}` : told,
       why: problem,
-      changed: done > 0 ? 'some' : 'nothing',
+      changed: this.#changed(),
       next,
       retryable: true,
     });
@@ -680,7 +693,7 @@ class Submission {
         this.options.signal.reason instanceof Error
           ? this.options.signal.reason.message
           : 'it was asked to stop; a batch that was under way may still be sequenced',
-      changed: this.#done.items > this.#resumed ? 'some' : this.#sending ? 'unknown' : 'nothing',
+      changed: this.#beyond || this.#done.items > this.#resumed ? 'some' : this.#sending ? 'unknown' : 'nothing',
       next: ['the same command with --resume: nothing is sent twice'],
       retryable: true,
     });
