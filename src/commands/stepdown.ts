@@ -1,17 +1,14 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../cli/command/base-command.js';
-import { commandLine, confirmChange } from '../cli/support/confirm.js';
+import { ChangeCommand } from '../cli/command/change-command.js';
 import { ACT_FLAGS } from '../cli/support/flags.js';
-import { operatorOf } from '../cli/support/operator.js';
 import { freedLocksResult, freeLocksEffect, stepdownEffect, stepdownResult } from '../cli/present/cluster/stepdown.js';
 import type { Result } from '../cli/present/result.js';
 import { asDuration } from '../cli/config/settings.js';
-import { startCommands, targetFlags } from '../cli/compose/target.js';
+import { startCommands } from '../cli/compose/target.js';
 import { freeLocks } from '../core/operate/free-locks.js';
 import { stepDown } from '../core/operate/stepdown.js';
-import { systemClock, systemRandom } from '../core/nodes/system-clock.js';
 
-export default class Stepdown extends SeqCommand {
+export default class Stepdown extends ChangeCommand {
   static override summary = 'Hand leadership over: ask the leader to step down, wait until a successor has committed';
   static override description = [
     'Refuses a target that is unknown or not ready, by name. Succeeds only when a successor has ' +
@@ -38,67 +35,47 @@ export default class Stepdown extends SeqCommand {
     const { flags } = await this.parse(Stepdown);
     const timeoutMs = (await this.setting('timeout', asDuration, 10_000)).value;
     const cluster = await this.cluster();
-    const target = targetFlags(cluster.settings, cluster.nodes);
-    const command = commandLine(this.id ?? '', this.argv);
-    const asking = {
-      yes: Boolean(flags.yes),
-      confirm: flags.confirm,
-      mayAsk: this.mayAsk,
-      command,
-      signal: this.signal,
-      say: (text: string) => this.note(text),
-    };
     const common = {
-      nodes: cluster.nodes,
+      ...this.changeOptions(flags, cluster),
       limitMs: cluster.nodeTimeoutMs,
-      clock: systemClock,
-      signal: this.signal,
-      target,
       startSequencers: startCommands(cluster.settings).startSequencers,
-      expectedCluster: cluster.identity.cluster,
-      reason: flags.reason ?? '',
-      operator: operatorOf(this.id ?? '', this.argv),
-      dryRun: Boolean(flags['dry-run']),
       ...(flags['expect-leader'] === undefined ? {} : { expectLeader: flags['expect-leader'] }),
       ...(flags['expect-epoch'] === undefined ? {} : { expectEpoch: flags['expect-epoch'] }),
-      step: (doing: string) => this.step(doing),
     };
     const freed = flags.revoke
       ? await freeLocks({
           ...common,
-          changing: (state, nodes) => this.changing(state, nodes),
           confirm: (plan) =>
-            confirmChange(
+            this.confirmed(
               {
                 level: 'disruptive',
                 what: `free the locks of ${[...new Set(plan.locks.map(({ holder }) => holder))].join(', ')}`,
                 effect: freeLocksEffect(plan),
               },
-              asking,
+              flags,
             ),
         })
       : null;
     if (freed !== null) {
       this.kind = 'stepdown.revoke';
-      return freedLocksResult(freed, Boolean(flags['dry-run']), command);
+      return freedLocksResult(freed, Boolean(flags['dry-run']), this.given);
     }
     const outcome = await stepDown({
       ...common,
       timeoutMs,
-      random: systemRandom,
       revoke: Boolean(flags.revoke),
       ...(flags.to === undefined ? {} : { to: flags.to }),
       changing: () => this.changing(),
       confirm: (plan) =>
-        confirmChange(
+        this.confirmed(
           {
             level: 'disruptive',
             what: `${flags.revoke ? 'take the lock of' : 'hand over from'} ${plan.leader.id} to ${plan.to}`,
             effect: stepdownEffect(plan),
           },
-          asking,
+          flags,
         ),
     });
-    return stepdownResult(outcome, command);
+    return stepdownResult(outcome, this.given);
   }
 }

@@ -1,20 +1,16 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/command/base-command.js';
+import { ChangeCommand } from '../../cli/command/change-command.js';
 import { openNode, type Cluster } from '../../cli/compose/open-cluster.js';
 import { targetFlags } from '../../cli/compose/target.js';
 import { asDuration } from '../../cli/config/settings.js';
 import { changeEffect, changeText, membersResult } from '../../cli/present/cluster/members.js';
 import type { Result } from '../../cli/present/result.js';
-import { commandLine, confirmChange } from '../../cli/support/confirm.js';
-import { expectationOf } from '../../cli/support/expectation.js';
 import { usageError } from '../../cli/support/failure.js';
 import { ACT_FLAGS } from '../../cli/support/flags.js';
 import { parseNodeFlag } from '../../cli/support/node-url.js';
-import { operatorOf } from '../../cli/support/operator.js';
-import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 import { changeMembers, type WantedChange } from '../../core/operate/change-members.js';
 
-export default class ClusterResize extends SeqCommand {
+export default class ClusterResize extends ChangeCommand {
   static override summary = 'Add one node to the cluster, or remove one, while it runs';
   static override description = [
     'A new server is filled and admitted first, and counts for nothing meanwhile. Then a quorum of the present ' +
@@ -42,35 +38,14 @@ export default class ClusterResize extends SeqCommand {
     const cluster = await this.cluster();
     const target = targetFlags(cluster.settings, cluster.nodes);
     const wanted = await this.wanted(flags.add, flags.remove, cluster);
-    const command = commandLine(this.id ?? '', this.argv);
+    const command = this.given;
     const done = await changeMembers({
-      nodes: cluster.nodes,
+      ...this.changeOptions(flags, cluster),
       wanted,
       limitMs: Math.max(cluster.nodeTimeoutMs, 300),
       timeoutMs,
-      clock: systemClock,
-      random: systemRandom,
-      signal: this.signal,
-      expectedCluster: cluster.identity.cluster,
-      target,
-      reason: flags.reason ?? '',
-      operator: operatorOf(this.id ?? '', this.argv),
-      dryRun: Boolean(flags['dry-run']),
-      expect: expectationOf(flags),
-      changing: (state, nodes) => this.changing(state, nodes),
-      step: (doing) => this.step(doing),
       confirm: (plan) =>
-        confirmChange(
-          { level: 'disruptive', what: changeText(plan.change), effect: changeEffect(plan) },
-          {
-            yes: Boolean(flags.yes),
-            confirm: flags.confirm,
-            mayAsk: this.mayAsk,
-            command,
-            signal: this.signal,
-            say: (text) => this.note(text),
-          },
-        ),
+        this.confirmed({ level: 'disruptive', what: changeText(plan.change), effect: changeEffect(plan) }, flags),
     });
     const after = new Set(done.plan.after.members);
     const added = wanted.kind === 'add' && !cluster.nodes.some(({ id }) => id === wanted.server.id);

@@ -1,18 +1,14 @@
-import { SeqCommand } from '../../cli/command/base-command.js';
+import { ChangeCommand } from '../../cli/command/change-command.js';
 import { agreedGiven } from '../../cli/compose/agreed-settings.js';
 import { targetFlags } from '../../cli/compose/target.js';
 import { asDuration, setting } from '../../cli/config/settings.js';
 import { changeEffect, changeText, membersResult } from '../../cli/present/cluster/members.js';
 import type { Result } from '../../cli/present/result.js';
-import { commandLine, confirmChange } from '../../cli/support/confirm.js';
-import { expectationOf } from '../../cli/support/expectation.js';
 import { usageError } from '../../cli/support/failure.js';
 import { ACT_FLAGS, durationFlag, positiveFlag, sizeFlag } from '../../cli/support/flags.js';
-import { operatorOf } from '../../cli/support/operator.js';
-import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 import { changeMembers } from '../../core/operate/change-members.js';
 
-export default class ClusterSet extends SeqCommand {
+export default class ClusterSet extends ChangeCommand {
   static override summary = 'Change the settings that all sequencers share: de-duplication and the largest block';
   static override description = [
     'A quorum of the nodes notes the new values, between two blocks. A sequencer takes them when it starts. So start ' +
@@ -44,35 +40,14 @@ export default class ClusterSet extends SeqCommand {
       throw usageError('no setting is given', ['seq cluster set --dedup-window 48h --dry-run']);
     const cluster = await this.cluster();
     const target = targetFlags(cluster.settings, cluster.nodes);
-    const command = commandLine(this.id ?? '', this.argv);
+    const command = this.given;
     const done = await changeMembers({
-      nodes: cluster.nodes,
+      ...this.changeOptions(flags, cluster),
       wanted: { kind: 'set', settings },
       limitMs: Math.max(cluster.nodeTimeoutMs, 300),
       timeoutMs,
-      clock: systemClock,
-      random: systemRandom,
-      signal: this.signal,
-      expectedCluster: cluster.identity.cluster,
-      target,
-      reason: flags.reason ?? '',
-      operator: operatorOf(this.id ?? '', this.argv),
-      dryRun: Boolean(flags['dry-run']),
-      expect: expectationOf(flags),
-      changing: (state, nodes) => this.changing(state, nodes),
-      step: (doing) => this.step(doing),
       confirm: (plan) =>
-        confirmChange(
-          { level: 'disruptive', what: changeText(plan.change), effect: changeEffect(plan) },
-          {
-            yes: Boolean(flags.yes),
-            confirm: flags.confirm,
-            mayAsk: this.mayAsk,
-            command,
-            signal: this.signal,
-            say: (text) => this.note(text),
-          },
-        ),
+        this.confirmed({ level: 'disruptive', what: changeText(plan.change), effect: changeEffect(plan) }, flags),
     });
     const result = membersResult(done, { command, context: cluster.settings.context, nodes: cluster.nodes, target });
     return { ...result, meta: { nodesAnswered: cluster.nodes.length } };

@@ -1,16 +1,11 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/command/base-command.js';
-import { commandLine, confirmChange } from '../../cli/support/confirm.js';
-import { expectationOf } from '../../cli/support/expectation.js';
+import { ChangeCommand } from '../../cli/command/change-command.js';
 import { ACT_FLAGS, epochFlag } from '../../cli/support/flags.js';
-import { operatorOf } from '../../cli/support/operator.js';
 import { healEffect, healResult } from '../../cli/present/cluster/epoch.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/compose/target.js';
 import { healEpochs } from '../../core/operate/epoch.js';
-import { systemClock } from '../../core/nodes/system-clock.js';
 
-export default class EpochHeal extends SeqCommand {
+export default class EpochHeal extends ChangeCommand {
   static override summary = "Raise nodes whose epoch lags to the leader's (or, without a leader, to the highest)";
   static override description =
     "An epoch is never lowered. --to goes beyond that; above a leader's epoch it takes leadership " +
@@ -31,23 +26,14 @@ export default class EpochHeal extends SeqCommand {
   protected async perform(): Promise<Result> {
     const { flags } = await this.parse(EpochHeal);
     const cluster = await this.cluster();
-    const command = commandLine(this.id ?? '', this.argv);
+    const command = this.given;
     const done = await healEpochs({
-      nodes: cluster.nodes,
+      ...this.changeOptions(flags, cluster),
       limitMs: cluster.nodeTimeoutMs,
-      clock: systemClock,
-      target: targetFlags(cluster.settings, cluster.nodes),
-      expectedCluster: cluster.identity.cluster,
       ...(flags.to === undefined ? {} : { to: flags.to }),
       mayDepose: Boolean(flags['depose-leader']),
-      reason: flags.reason ?? '',
-      operator: operatorOf(this.id ?? '', this.argv),
-      dryRun: Boolean(flags['dry-run']),
-      expect: expectationOf(flags),
-      changing: (state, nodes) => this.changing(state, nodes),
-      step: (doing) => this.step(doing),
       confirm: (plan) =>
-        confirmChange(
+        this.confirmed(
           {
             level: 'decides-data',
             what: `raise the epoch of ${plan.steps.map((s) => s.node).join(', ')} to ${plan.value}`,
@@ -63,14 +49,7 @@ export default class EpochHeal extends SeqCommand {
                 }
               : {}),
           },
-          {
-            yes: Boolean(flags.yes),
-            confirm: flags.confirm,
-            mayAsk: this.mayAsk,
-            command,
-            signal: this.signal,
-            say: (text) => this.note(text),
-          },
+          flags,
         ),
     });
     return healResult(done, Boolean(flags['dry-run']), command);

@@ -1,8 +1,6 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/command/base-command.js';
-import { commandLine, confirmChange } from '../../cli/support/confirm.js';
+import { ChangeCommand } from '../../cli/command/change-command.js';
 import { ACT_FLAGS } from '../../cli/support/flags.js';
-import { expectationOf } from '../../cli/support/expectation.js';
 import { usageError } from '../../cli/support/failure.js';
 import { operatorOf } from '../../cli/support/operator.js';
 import type { Result } from '../../cli/present/result.js';
@@ -12,7 +10,7 @@ import { askReplacement } from '../../core/operate/readmit-damaged.js';
 import { awaitAdmission } from '../../core/operate/await-admission.js';
 import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 
-export default class NodeAdmit extends SeqCommand {
+export default class NodeAdmit extends ChangeCommand {
   static override summary = 'Wait until nodes that lost their memory are admitted again, or say what stands in the way';
   static override description = [
     'The leader admits such a node by itself: it sets the old stream aside, fills it again, proves ' +
@@ -48,25 +46,16 @@ export default class NodeAdmit extends SeqCommand {
           'seq stream verify',
           'seq node admit --damaged --on ID',
         ]);
-      const command = commandLine(this.id ?? '', this.argv);
       const plan = await askReplacement({
-        nodes: cluster.nodes,
+        ...this.changeOptions(flags, cluster),
         wanted: cluster.asked.map((node) => node.id),
         why: flags.reason ?? 'said to be damaged',
         by: operatorOf(this.id ?? '', this.argv).by,
         limitMs: cluster.nodeTimeoutMs,
         timeoutMs: limitMs,
-        clock: systemClock,
-        random: systemRandom,
-        signal: this.signal,
-        expectedCluster: cluster.identity.cluster,
-        target: targetFlags(cluster.settings, cluster.nodes),
-        dryRun: Boolean(flags['dry-run']),
-        expect: expectationOf(flags),
         changing: () => this.changing(),
-        step: (doing) => this.step(doing),
         confirm: ({ nodes, margin }) =>
-          confirmChange(
+          this.confirmed(
             {
               level: 'disruptive',
               what: `set aside what ${nodes.map((node) => node.id).join(', ')} holds`,
@@ -75,14 +64,7 @@ export default class NodeAdmit extends SeqCommand {
                 '  its stream is kept for a day under seq:block:orphans:<nonce>',
               ],
             },
-            {
-              yes: Boolean(flags.yes),
-              confirm: flags.confirm,
-              mayAsk: this.mayAsk,
-              command,
-              signal: this.signal,
-              say: (text) => this.note(text),
-            },
+            flags,
           ),
       });
       if (flags['dry-run'])
@@ -93,7 +75,7 @@ export default class NodeAdmit extends SeqCommand {
             ['leader', plan.leader],
             ['margin', `${plan.margin}, ${plan.margin - 1} meanwhile`],
           ],
-          next: [`${command} --yes`],
+          next: [`${this.given} --yes`],
         };
     }
     const { nodes, leader, margin } = await awaitAdmission({

@@ -1,20 +1,15 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/command/base-command.js';
-import { commandLine, confirmChange } from '../../cli/support/confirm.js';
+import { ChangeCommand } from '../../cli/command/change-command.js';
 import { openNode } from '../../cli/compose/open-cluster.js';
-import { expectationOf } from '../../cli/support/expectation.js';
 import { usageError } from '../../cli/support/failure.js';
 import { ACT_FLAGS } from '../../cli/support/flags.js';
 import { parseNodeFlag } from '../../cli/support/node-url.js';
-import { operatorOf } from '../../cli/support/operator.js';
 import { replaceEffect, replaceResult } from '../../cli/present/cluster/replace.js';
 import type { Result } from '../../cli/present/result.js';
 import { asDuration } from '../../cli/config/settings.js';
-import { targetFlags } from '../../cli/compose/target.js';
 import { replaceNode } from '../../core/operate/replace-node.js';
-import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 
-export default class NodeReplace extends SeqCommand {
+export default class NodeReplace extends ChangeCommand {
   static override summary = 'Put another, empty server in the place of a node, and wait until it counts';
   static override description = [
     'Checks the new server, retires the old one for good (two servers must never count as one node), ' +
@@ -54,41 +49,23 @@ export default class NodeReplace extends SeqCommand {
       cluster.identity,
     );
     this.onClose(() => successor.close());
-    const command = commandLine(this.id ?? '', this.argv);
+    const command = this.given;
     const done = await replaceNode({
-      nodes: cluster.nodes,
+      ...this.changeOptions(flags, cluster),
       id: asked.id,
       successor,
       oldIsGone: Boolean(flags['old-server-is-gone']),
       limitMs: Math.max(cluster.nodeTimeoutMs, 300),
       timeoutMs,
-      clock: systemClock,
-      random: systemRandom,
-      signal: this.signal,
-      expectedCluster: cluster.identity.cluster,
-      target: targetFlags(cluster.settings, cluster.nodes),
-      reason: flags.reason ?? '',
-      operator: operatorOf(this.id ?? '', this.argv),
-      dryRun: Boolean(flags['dry-run']),
-      expect: expectationOf(flags),
-      changing: (state, nodes) => this.changing(state, nodes),
-      step: (doing) => this.step(doing),
       confirm: (plan) =>
-        confirmChange(
+        this.confirmed(
           {
             level: 'decides-data',
             what: `replace ${plan.id} at ${plan.from} by ${plan.to}`,
             effect: replaceEffect(plan),
             digest: plan.digest,
           },
-          {
-            yes: Boolean(flags.yes),
-            confirm: flags.confirm,
-            mayAsk: this.mayAsk,
-            command,
-            signal: this.signal,
-            say: (text) => this.note(text),
-          },
+          flags,
         ),
     });
     return { ...replaceResult(done, command, cluster.settings.context), meta: { nodesAnswered: cluster.nodes.length } };
