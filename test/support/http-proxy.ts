@@ -11,7 +11,7 @@ export interface OwnAnswer {
   body?: string;
 }
 
-export interface Passing {
+interface Passing {
   method: string;
   path: string;
   body: Buffer;

@@ -17,7 +17,7 @@ export interface Reloaded {
 export async function reload({ files, http, nodes, log }: Reloaded): Promise<void> {
   const problems: unknown[] = files.reload();
   if (files.certificate) http?.useCertificate(files.certificate);
-  for (const read of await Promise.allSettled(nodes.map((node) => node.renew?.())))
+  for (const read of await Promise.allSettled(nodes.map((node) => Promise.resolve(node.renew?.()))))
     if (read.status === 'rejected') problems.push(read.reason);
   for (const problem of problems) {
     const { message } = problem as Error;

@@ -4,7 +4,7 @@ import { EXIT, SeqError } from '../../core/errors.js';
 import type { ClusterSettings, NodeSettings } from '../cluster/settings.js';
 
 /** A file that only the sequencer may read. */
-export interface SecretFile {
+interface SecretFile {
   /** Its name below the folder of secrets, e.g. `redis-password`. */
   name: string;
   /** The variable that names the file for `seq run`. */

@@ -30,7 +30,7 @@ export async function missingRights(client: Wire, asked: RightsAsked): Promise<M
   return { user, denied, words: denied === null ? [] : wordsOf(denied, asked) };
 }
 
-export async function whoAmI(client: Wire): Promise<string | null> {
+async function whoAmI(client: Wire): Promise<string | null> {
   try {
     return text(await send(client, 'acl', ['WHOAMI']));
   } catch (error) {
