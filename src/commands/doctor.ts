@@ -4,7 +4,7 @@ import { aimed } from '../cli/support/next.js';
 import { BUNDLE_FLAG } from '../cli/support/flags.js';
 import { checkNode } from '../cli/compose/open-cluster.js';
 import { nodeFreeBytes } from '../cli/support/disk-room.js';
-import { aclResult, doctorResult } from '../cli/present/cluster/doctor.js';
+import { aclResult, doctorResult, type DoctorData } from '../cli/present/cluster/doctor.js';
 import type { Result } from '../cli/present/result.js';
 import { asDuration, asSize } from '../cli/config/settings.js';
 import { everyNamed, startCommands, targetFlags } from '../cli/compose/target.js';
@@ -71,7 +71,7 @@ export default class Doctor extends SeqCommand {
     });
     const findings = found.map((one) => ({ ...one, fix: aimed(complete(one.fix), { ...flags, nodes: flags.node }) }));
     const [worst] = findings;
-    const verdict = worst === undefined || worst.severity === 'INFO' ? 'OK' : worst.severity;
+    const verdict: DoctorData['verdict'] = worst === undefined || worst.severity === 'INFO' ? 'OK' : worst.severity;
     const nodesChecked = checked.filter(({ checkup }) => checkup.outcome === 'accepted').length;
     const data = { verdict, findings, nodes: factsOf(checked), nodesChecked, aclRules: rules };
     if (flags.acl) return aclResult(data);

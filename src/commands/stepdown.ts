@@ -58,7 +58,7 @@ export default class Stepdown extends ChangeCommand {
       : null;
     if (freed !== null) {
       this.kind = 'stepdown.revoke';
-      return freedLocksResult(freed, Boolean(flags['dry-run']), this.given);
+      return freedLocksResult(freed, Boolean(flags['dry-run']), this.asGiven);
     }
     const outcome = await stepDown({
       ...common,
@@ -76,6 +76,6 @@ export default class Stepdown extends ChangeCommand {
           flags,
         ),
     });
-    return stepdownResult(outcome, this.given);
+    return stepdownResult(outcome, this.asGiven);
   }
 }

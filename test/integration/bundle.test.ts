@@ -39,6 +39,8 @@ function timeless(value: unknown): unknown {
     return value
       .filter((one) => !['uptime', 'latency', 'clock'].includes(String((one as { check?: string } | null)?.check)))
       .map(timeless);
+  // A bundle has no password: its commands ask for none.
+  if (typeof value === 'string') return value.replace('REDISCLI_AUTH="$SEQ_PASSWORD" ', '');
   if (value === null || typeof value !== 'object') return value;
   return Object.fromEntries(
     Object.entries(value)

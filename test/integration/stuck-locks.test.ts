@@ -144,7 +144,7 @@ describe('stuck locks', () => {
     expect((await seq('stepdown', '--revoke', '--yes')).code).toBe(0);
     expect(await owners()).toEqual([a.owner, a.owner, null]);
     const { terms } = (await seq('history')).data;
-    expect(terms[0]).toMatchObject({ holder: 'seq-a', current: true });
+    expect(terms[0]).toMatchObject({ leader: 'seq-a', current: true });
     await clients[0]!.del('seq:leader:lock');
     await clients[1]!.del('seq:leader:lock');
     expect((await seq('history')).data.terms[0]).toMatchObject({ current: false, ended: '' });

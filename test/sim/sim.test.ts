@@ -72,6 +72,10 @@ describe('simulation', () => {
     expect((await failures(seed, memory)).anomalies).toEqual([]);
   });
 
+  it('a sequencer sleeps through a recovery and the removal of two nodes → it ends, and follows again', async () => {
+    expect((await failures(2787163312157229, true, true)).anomalies).toEqual([]);
+  });
+
   it('the same seed twice → the same history, to the last entry', async () => {
     const scenario = drawScenario(77, { memory: true });
     const [one, two] = [await run(scenario), await run(scenario)];

@@ -128,7 +128,8 @@ export async function harmless(line: string): Promise<string[] | null> {
 /** A line of one shape is run once in a test file: the same command with the same flags. */
 const tried = new Set<string>();
 
-async function runProblem(line: string, run: Runner): Promise<string | null> {
+/** `corrected`: what was typed, without its mistake. Whether a cluster of that name exists is the operator's. */
+async function runProblem(line: string, run: Runner, corrected: boolean): Promise<string | null> {
   const argv = await harmless(line);
   if (argv === null) return null;
   const shape = argv
@@ -139,7 +140,9 @@ async function runProblem(line: string, run: Runner): Promise<string | null> {
   tried.add(shape);
   const { code, stdout, stderr } = await run(argv);
   const error = /^([A-Z][A-Z_]+): /m.exec(stderr)?.[1] ?? /"code": ?"([A-Z_]+)"/.exec(stdout)?.[1] ?? '';
-  return code === 64 || CANNOT_RUN.has(error) ? `run as ${argv.join(' ')} it ends with ${code}: ${stderr}` : null;
+  return code === 64 || (!corrected && CANNOT_RUN.has(error))
+    ? `run as ${argv.join(' ')} it ends with ${code}: ${stderr}`
+    : null;
 }
 
 /** Throws when a `next` of this run cannot be pasted as it is. `run`: what only reads is run, there and then. */
@@ -151,7 +154,7 @@ export async function checkNext(
   for (const line of nextLines(stdout, stderr)) {
     // Where the settings are wrong, the next command meets the same settings.
     const mayRun = run !== undefined && code !== 78;
-    const problem = (await nextProblem(line, args)) ?? (mayRun ? await runProblem(line, run) : null);
+    const problem = (await nextProblem(line, args)) ?? (mayRun ? await runProblem(line, run, code === 64) : null);
     if (problem !== null) throw new Error(`seq ${args.join(' ')} says next: ${line}: ${problem}`);
   }
 }

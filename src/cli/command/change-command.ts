@@ -20,7 +20,7 @@ interface ChangeFlags {
 
 export abstract class ChangeCommand extends SeqCommand {
   /** The command as it was given. A refusal repeats it with one flag more. */
-  protected get given(): string {
+  protected get asGiven(): string {
     return commandLine(this.id ?? '', this.argv);
   }
 
@@ -30,7 +30,7 @@ export abstract class ChangeCommand extends SeqCommand {
       yes: Boolean(flags.yes),
       confirm: flags.confirm,
       mayAsk: this.mayAsk,
-      command: this.given,
+      command: this.asGiven,
       signal: this.signal,
       say: (text) => this.note(text),
     });

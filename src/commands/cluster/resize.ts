@@ -36,9 +36,8 @@ export default class ClusterResize extends ChangeCommand {
     const { flags } = await this.parse(ClusterResize);
     const timeoutMs = (await this.setting('timeout', asDuration, 60_000)).value;
     const cluster = await this.cluster();
-    const target = targetFlags(cluster.settings, cluster.nodes);
     const wanted = await this.wanted(flags.add, flags.remove, cluster);
-    const command = this.given;
+    const command = this.asGiven;
     const done = await changeMembers({
       ...this.changeOptions(flags, cluster),
       wanted,

@@ -40,7 +40,7 @@ export default class ClusterSet extends ChangeCommand {
       throw usageError('no setting is given', ['seq cluster set --dedup-window 48h --dry-run']);
     const cluster = await this.cluster();
     const target = targetFlags(cluster.settings, cluster.nodes);
-    const command = this.given;
+    const command = this.asGiven;
     const done = await changeMembers({
       ...this.changeOptions(flags, cluster),
       wanted: { kind: 'set', settings },

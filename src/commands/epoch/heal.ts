@@ -26,7 +26,7 @@ export default class EpochHeal extends ChangeCommand {
   protected async perform(): Promise<Result> {
     const { flags } = await this.parse(EpochHeal);
     const cluster = await this.cluster();
-    const command = this.given;
+    const command = this.asGiven;
     const done = await healEpochs({
       ...this.changeOptions(flags, cluster),
       limitMs: cluster.nodeTimeoutMs,

@@ -8,7 +8,7 @@ import { asDuration } from '../../cli/config/settings.js';
 import { startCommands, targetFlags } from '../../cli/compose/target.js';
 import { askReplacement } from '../../core/operate/readmit-damaged.js';
 import { awaitAdmission } from '../../core/operate/await-admission.js';
-import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
+import { systemClock } from '../../core/nodes/system-clock.js';
 
 export default class NodeAdmit extends ChangeCommand {
   static override summary = 'Wait until nodes that lost their memory are admitted again, or say what stands in the way';
@@ -75,7 +75,7 @@ export default class NodeAdmit extends ChangeCommand {
             ['leader', plan.leader],
             ['margin', `${plan.margin}, ${plan.margin - 1} meanwhile`],
           ],
-          next: [`${this.given} --yes`],
+          next: [`${this.asGiven} --yes`],
         };
     }
     const { nodes, leader, margin } = await awaitAdmission({

@@ -49,7 +49,7 @@ export default class NodeReplace extends ChangeCommand {
       cluster.identity,
     );
     this.onClose(() => successor.close());
-    const command = this.given;
+    const command = this.asGiven;
     const done = await replaceNode({
       ...this.changeOptions(flags, cluster),
       id: asked.id,

@@ -210,7 +210,8 @@ export function recoveredTo(seen: ProbeResult, quorum: number, cluster: string):
     // A mark alone may come from a recovery that was broken off. Until a recovery is finished, it may still ask this
     // sequencer's store.
     if (reply?.outcome !== 'accepted' || reply.value.pending !== '') return [];
-    const shown = reply.value.cluster;
+    // A node that left the cluster since was a node of the later generation, too.
+    const shown = reply.value.cluster.replace(/^retired:/, '');
     return familyOf(shown) === familyOf(cluster) && generationOf(shown) > generationOf(cluster) ? [shown] : [];
   });
   return later.length >= quorum ? (later.sort().at(-1) as string) : null;

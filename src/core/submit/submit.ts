@@ -625,7 +625,7 @@ class Submission {
           message: `no sequencer of lane ${JSON.stringify(this.options.wanted?.lane ?? '')} is behind the addresses`,
           why: problem,
           changed: 'nothing',
-          next: ['seq status', 'name a sequencer of that lane with --http, or leave out --lane'],
+          next: [...this.#look(), 'name a sequencer of that lane with --http, or leave out --lane'],
         });
       }
       if (answers.length > 0 && answers.every((answer) => !answer.answered && answer.code === 'TOKEN_NEEDED')) {
@@ -654,11 +654,19 @@ class Submission {
       : `${id} is of cluster ${cluster}, not ${wanted.cluster}`;
   }
 
+  /** `seq status` needs a cluster. Where only addresses of sequencers were given, it has none to ask. */
+  #look(): string[] {
+    return this.options.wanted?.cluster === undefined ? [] : ['seq status'];
+  }
+
   #checkPatience(problem: string, nobody = false): void {
     const { giveUpMs } = this.options;
     if (performance.now() - this.#progressAt < giveUpMs) return;
     const done = this.#done.items - this.#resumed;
-    const next = [`the same command with --resume: it goes on after ${this.#nameOf(this.#done.items)}`, 'seq status'];
+    const next = [
+      `the same command with --resume: it goes on after ${this.#nameOf(this.#done.items)}`,
+      ...this.#look(),
+    ];
     const told = `${done} items were sequenced; nothing more for ${giveUpMs} ms`;
     if (this.#unknown !== '') {
       throw new SeqError({

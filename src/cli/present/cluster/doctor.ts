@@ -6,7 +6,7 @@ import type { DoctorFinding, Severity } from '../../../core/report/doctor-findin
 import type { CheckedFacts } from '../../../core/report/doctor.js';
 import type { Result } from '../result.js';
 
-interface DoctorData {
+export interface DoctorData {
   verdict: Severity | 'OK';
   findings: readonly DoctorFinding[];
   nodes: readonly CheckedFacts[];
