@@ -28,7 +28,9 @@ export interface CommandSide {
 }
 
 /** Commands that show a listed node which is no member as a row of its own. */
-const SHOW_STRANGERS: readonly string[] = ['status', 'node:list', 'doctor', 'wait'];
+const SHOW_STRANGERS: readonly string[] = ['status', 'node:list'];
+/** These ask them who leads: two leaders of one cluster are critical. */
+const ASK_STRANGERS = /^(doctor|wait|check:.*)$/;
 
 export class CommandNodes {
   contextName: string | null = null;
@@ -62,12 +64,12 @@ export class CommandNodes {
     const cluster = bundle === undefined ? await this.live(request) : await this.remembered(bundle);
     for (const { id, from, to } of cluster.readdressed)
       this.command.warning(`${id} is asked at ${to}: ${from} does not show the memory that counts as ${id}`);
+    const counted = ASK_STRANGERS.test(this.command.id) ? 'it is not counted' : 'it is not asked and not counted';
     if (!SHOW_STRANGERS.includes(this.command.id))
       for (const { port } of cluster.strangers)
         this.command.warning(
           `${port.id} (${port.url}) is no member of cluster ${cluster.identity.cluster}, whose nodes are ` +
-            // A check asks it who leads: two leaders of one cluster are critical.
-            `${cluster.nodes.map(({ id }) => id).join(', ')}: it is not ${this.command.id.startsWith('check:') ? '' : 'asked and not '}counted`,
+            `${cluster.nodes.map(({ id }) => id).join(', ')}: ${counted}`,
         );
     this.command.onClose(() => cluster.close());
     this.counted = () => ({
