@@ -363,8 +363,9 @@ describe('repair while nobody leads', () => {
       await release();
       await writer.leave();
       const behind = createServer((_, response) => {
-        response.statusCode = 404;
-        response.end(JSON.stringify({ error: { code: 'NO_BLOCK', message: 'there is no block 4 here', head: 3 } }));
+        response.writeHead(404, { 'content-type': 'application/json' });
+        const error = { code: 'NO_BLOCK', message: 'there is no block 4 here', why: '', head: 3, retryable: false };
+        response.end(JSON.stringify({ error }));
       });
       await new Promise<void>((done) => behind.listen(0, '127.0.0.1', done));
       const answers = `http://127.0.0.1:${(behind.address() as AddressInfo).port}`;

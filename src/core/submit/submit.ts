@@ -625,7 +625,7 @@ class Submission {
           message: `no sequencer of lane ${JSON.stringify(this.options.wanted?.lane ?? '')} is behind the addresses`,
           why: problem,
           changed: 'nothing',
-          next: [...this.#look(), 'name a sequencer of that lane with --http, or leave out --lane'],
+          next: [...this.#statusLine(), 'name a sequencer of that lane with --http, or leave out --lane'],
         });
       }
       if (answers.length > 0 && answers.every((answer) => !answer.answered && answer.code === 'TOKEN_NEEDED')) {
@@ -655,7 +655,7 @@ class Submission {
   }
 
   /** `seq status` needs a cluster. Where only addresses of sequencers were given, it has none to ask. */
-  #look(): string[] {
+  #statusLine(): string[] {
     return this.options.wanted?.cluster === undefined ? [] : ['seq status'];
   }
 
@@ -665,7 +665,7 @@ class Submission {
     const done = this.#done.items - this.#resumed;
     const next = [
       `the same command with --resume: it goes on after ${this.#nameOf(this.#done.items)}`,
-      ...this.#look(),
+      ...this.#statusLine(),
     ];
     const told = `${done} items were sequenced; nothing more for ${giveUpMs} ms`;
     if (this.#unknown !== '') {
