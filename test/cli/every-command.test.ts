@@ -214,7 +214,9 @@ describe('a cluster that cannot be asked', () => {
   });
 
   /** The commands that ask nodes, with the values that they require. */
-  const ASKING = ids.filter((id) => !/^(config|context|completion|explain|lab|chaos)/.test(id) && id !== 'run');
+  const ASKING = ids.filter(
+    (id) => !/^(alerts|config|context|completion|dashboard|explain|lab|chaos|service)/.test(id) && id !== 'run',
+  );
   const argsOf = (id: string) => [
     ...needed(id),
     ...(id === 'watch' ? ['--count', '1'] : id === 'stream:diff' ? ['--on', 'n1'] : []),
