@@ -3,7 +3,7 @@ import { SeqCommand } from '../cli/command/base-command.js';
 import { usageError } from '../cli/support/failure.js';
 import type { Result } from '../cli/present/result.js';
 import { asDuration } from '../cli/config/settings.js';
-import { everyNamed, targetFlags } from '../cli/compose/target.js';
+import { everyNamed, startCommands, targetFlags } from '../cli/compose/target.js';
 import { formatDuration } from '../cli/support/units.js';
 import { systemClock } from '../core/nodes/system-clock.js';
 import { parseCondition, waitFor } from '../core/report/wait.js';
@@ -50,6 +50,7 @@ export default class Wait extends SeqCommand {
       timeoutMs,
       target: targetFlags(cluster.settings, cluster.nodes),
       expectedCluster: cluster.settings.cluster,
+      ...startCommands(cluster.settings),
       condition,
       onChange: (text) => {
         if (flags.verbose) this.note(text);

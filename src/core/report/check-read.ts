@@ -4,12 +4,12 @@ import type { NodePort } from '../ports.js';
 import { judgeCheck } from './check.js';
 import type { CheckAnswer, CheckName, Thresholds } from '../view/check-answer.js';
 import { inspectWithProbes } from '../view/inspect.js';
-import type { ClusterView } from '../view/cluster-view.js';
+import type { ClusterView, StartCommands } from '../view/cluster-view.js';
 import { heldRange, readChunks } from '../stream/chunks.js';
 import { readStrays, type Stray } from '../stream/strays.js';
 import { rowsOf, type MatrixOptions, type MatrixRow } from '../stream/matrix.js';
 
-export interface CheckOptions extends MatrixOptions {
+export interface CheckOptions extends MatrixOptions, StartCommands {
   checks: readonly CheckName[];
   /** Named nodes that are no members. They are judged, and their streams are not read. */
   strangers: readonly NodePort[];

@@ -5,7 +5,7 @@ import { pause } from '../nodes/pause.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { Epoch, Height } from '../protocol/types.js';
-import type { ClusterView } from '../view/cluster-view.js';
+import type { ClusterView, StartCommands } from '../view/cluster-view.js';
 import { inspectCluster } from '../view/inspect.js';
 import { restartSafety } from '../view/restart-safety.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
@@ -73,7 +73,7 @@ export function meets(view: ClusterView, condition: Condition): { met: boolean; 
   }
 }
 
-export interface WaitOptions {
+export interface WaitOptions extends StartCommands {
   nodes: readonly NodePort[];
   limitMs: number;
   clock: Clock;
@@ -94,11 +94,11 @@ export interface Waited {
 }
 
 export async function waitFor(options: WaitOptions): Promise<Waited> {
-  const { nodes, limitMs, clock, signal, target, expectedCluster, condition } = options;
+  const { nodes, clock, signal, condition } = options;
   const startedAt = clock.now();
   let said = '';
   for (;;) {
-    const view = await inspectCluster({ nodes, limitMs, clock, target, expectedCluster });
+    const view = await inspectCluster({ ...options, nodes });
     signal.throwIfAborted();
     if (view.answered === 0 && view.nodes.some((n) => n.state === 'REFUSED')) refuseDenied(view);
     const { met, now } = meets(view, condition);

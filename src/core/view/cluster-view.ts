@@ -187,6 +187,9 @@ export interface ClusterView {
   absent: AbsentSequencer[];
 }
 
+/** How the processes of this cluster are started, where that is known. So all verbs that judge name one command. */
+export type StartCommands = Pick<SummarizeOptions, 'startCommand' | 'startSequencers' | 'complete'>;
+
 export interface SummarizeOptions {
   /** Makes a command for the operator run as it stands (TLS and user of a node). */
   complete?: (command: string) => string;
