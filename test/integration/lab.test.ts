@@ -206,8 +206,20 @@ describe('lab: up', () => {
     const { code, stdout, stderr } = await seq('lab', 'demo');
     expect(`${code}\n${stdout}\n${stderr}`).toMatch(/^0\n[\s\S]*^duplicates: 0$[\s\S]*^lost: 0$/m);
     expect(stdout).toMatch(/^gap: \d+ ms from the kill to the next commit, \d+ ms of it lease$/m);
+    expect(stdout).not.toContain('seq run --id');
     expect(Object.values(await rows(seq)).filter((row) => row.state === 'dead')).toHaveLength(1);
   }, 300_000);
+
+  it.each(['status', 'check all', 'doctor'])(
+    'a sequencer is dead → seq %s names the command of the lab that starts it, and no other',
+    async (verb) => {
+      const dead = Object.values(await rows(seq)).find((row) => row.state === 'dead')!.name;
+      const { stdout, stderr } = await seq(...verb.split(' '), '-c', 'lab');
+      const starts = `${stdout}${stderr}`.split('\n').filter((line) => /seq (run|lab start) /.test(line));
+      expect(starts).not.toEqual([]);
+      expect(starts.filter((line) => !line.includes(`seq lab start ${dead}`))).toEqual([]);
+    },
+  );
 
   it('up after a kill → does not restart it, and says how to', async () => {
     const { started, processes } = (await data(seq, 'lab', 'up')) as { started: string[]; processes: Row[] };

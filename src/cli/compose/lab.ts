@@ -178,6 +178,11 @@ export async function resolveName(directory: string, name: string, signal?: Abor
   }
 }
 
+/** No SEQ_* of the user but the place of the configuration, in which the lab's context stands. */
+export function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('SEQ_') || name === 'SEQ_CONFIG'));
+}
+
 /** The environment of commands that the lab runs itself. It has none of the user's own SEQ_* and configuration. */
 export function plainEnvironment(directory: string): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !name.startsWith('SEQ_'));

@@ -1,6 +1,6 @@
 import { Args } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
-import { inspectLab, openLabCluster, plainEnvironment } from '../../cli/compose/lab.js';
+import { inspectLab, LAB_CONTEXT, openLabCluster, withoutSettings } from '../../cli/compose/lab.js';
 import { demoText } from '../../cli/present/lab.js';
 import type { Result } from '../../cli/present/result.js';
 import { EXIT } from '../../core/errors.js';
@@ -40,10 +40,11 @@ export default class LabDemo extends SeqCommand {
     });
     const holds = demoHolds(report);
     const machine = !['table', 'wide', 'plain', 'csv'].includes(await this.format());
-    const status = ['status', ...cluster.nodes.flatMap((node) => ['--node', `${node.id}=${node.url}`])];
+    // The command that is shown, word for word: only the context knows that this is the lab.
+    const status = ['status', '-c', LAB_CONTEXT];
     const run = {
       env: {
-        ...plainEnvironment(directory),
+        ...withoutSettings(process.env),
         ...(process.stdout.columns ? { COLUMNS: String(process.stdout.columns) } : {}),
       },
       limitMs: STATUS_LIMIT_MS,
