@@ -14,7 +14,7 @@ import type { ClusterReading } from '../../src/core/serve/cluster-metrics.js';
 import { startHttpServer } from '../../src/core/serve/server.js';
 import { lineProblem } from '../support/command-lines.js';
 import { FakeSequencer } from '../support/fake-sequencer.js';
-import { newHome, root } from '../support/spawn-seq.js';
+import { newHome, root, runSeq } from '../support/spawn-seq.js';
 
 const home = newHome();
 const rules = alertRules({ job: 'seq', runbooks: 'RUNBOOKS.md', target: '-c prod' }, allCodes());
@@ -143,6 +143,13 @@ describe('alerts', () => {
       const page = annotations.runbook_url?.replace('RUNBOOKS.md#', '');
       if (page !== undefined) expect(headings, alert).toContain(page);
     }
+  });
+
+  test('alerts: the context is not there → 66; without one, without a configuration → printed', async () => {
+    const refused = await runSeq(newHome(), ['alerts', 'print', '-c', 'nope', '-o', 'json']);
+    expect([refused.code, JSON.parse(refused.stdout)]).toMatchObject([66, { error: { code: 'CONTEXT_NOT_FOUND' } }]);
+    const printed = await runSeq(newHome(), ['alerts', 'print']);
+    expect([printed.code, printed.stdout]).toEqual([0, expect.stringMatching(/^groups:/)]);
   });
 
   test('alerts: each name and severity is given once', () => {

@@ -14,7 +14,6 @@ export default class AlertsPrint extends SeqCommand {
     '<%= config.bin %> alerts print -c prod > /etc/prometheus/seq-alerts.yml',
     '<%= config.bin %> alerts print --job sequencers --runbooks https://wiki.example.com/seq/RUNBOOKS.md',
   ];
-  static override needsConfig = false;
   static override flags = {
     job: Flags.string({ default: 'seq', helpValue: 'NAME', description: 'job that scrapes the sequencers' }),
     runbooks: Flags.string({
