@@ -11,6 +11,8 @@ export interface DiskWatchOptions {
   boundMs: number;
   /** Syncs a write that changes nothing. Absent: the store's own writes are all there is to measure. */
   check?: () => Promise<void>;
+  /** The sequencer has stopped: the disk, or a store that is closed, is not asked any more. */
+  over(): boolean;
   /** It stalls, or it is well again. Called once for each change. */
   changed(): void;
 }
@@ -95,10 +97,10 @@ export class DiskWatch {
 
   /** While nobody leads there may be nothing to sync. So the disk is asked. */
   private async check(): Promise<void> {
-    const { clock, boundMs, check } = this.options;
+    const { clock, boundMs, check, over } = this.options;
     if (this.checking) return;
     this.checking = true;
-    while (this.late !== null) {
+    while (this.late !== null && !over()) {
       const since = clock.now();
       if (check === undefined) this.late = null;
       else await check().catch(() => {}); // A store that failed ends the process by its own error.

@@ -151,6 +151,7 @@ export class Sequencer implements SequencerApi {
       clock,
       boundMs: Math.max(timing.ttlMs, SYNC_LIMIT_MS),
       ...(store.checkDisk === undefined ? {} : { check: () => store.checkDisk!() }),
+      over: () => this.ended.signal.aborted,
       changed: () => this.diskChanged(),
     });
   }
