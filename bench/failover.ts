@@ -94,7 +94,7 @@ async function runs(
     const [promoting, leading] = ['promoting', 'leader'].map((role) =>
       tookRole(cluster.logFile(successor), logged, role),
     ) as [number, number];
-    const ended = signal === 'SIGKILL' ? end : saidAt(cluster.logFile(leader), loggedBefore, '"event":"term-ended"');
+    const ended = signal === 'SIGKILL' ? end : saidAt(cluster.logFile(leader), loggedBefore, '"event":"leadership-ended"');
     // The steps are known only where this successor won at its first attempt.
     if (leading >= promoting && !Number.isNaN(ended)) {
       if (signal === 'SIGTERM') {
