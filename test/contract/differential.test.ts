@@ -154,6 +154,8 @@ describe('contract: memory against redis-server', () => {
       'clear_request accepted',
       'announce accepted',
       'audit accepted',
+      'note_lanes accepted',
+      'read_lanes accepted',
     ];
     expect(wanted.filter((word) => !seen.has(word))).toEqual([]);
   });

@@ -595,6 +595,53 @@ describe.each(KINDS)('contract on %s', (kind) => {
     ]);
   });
 
+  test('lanes: the higher version stays, then the greater writer; also on a node that is not admitted', async () => {
+    const note = (...entries: [name: string, text: string][]): NodeCall => ({
+      script: 'note_lanes',
+      entries: entries.map(([name, text]) => ({ name, text })),
+    });
+    const read = (): NodeCall => ({ script: 'read_lanes' });
+    const told = (...entries: [name: string, text: string][]): string =>
+      `accepted ${JSON.stringify({ entries: entries.map(([name, text]) => ({ name, text })) })}`;
+    await play([
+      [read(), told()],
+      [note(['a', '2 open 0b by=x'], ['b', '1 open 0a by=x']), 'accepted {"changed":2}'],
+      [note(['a', '2 open 0b by=x']), 'accepted {"changed":0}'],
+      [note(['a', '2 closed 0a by=x']), 'accepted {"changed":0}'],
+      [note(['a', '1 closed ff by=x']), 'accepted {"changed":0}'],
+      [note(['a', '2 closed 0c by=x'], ['b', '1 closed 0a by=x']), 'accepted {"changed":1}'],
+      [read(), told(['a', '2 closed 0c by=x'], ['b', '1 open 0a by=x'])],
+      [note(['a', '10 removed 0a by=x']), 'accepted {"changed":1}'],
+    ]);
+    await subject.interfere('wipe');
+    await play([
+      [read(), told()],
+      [note(['a', '1 open 0a by=x']), 'accepted {"changed":1}'],
+      [read(), told(['a', '1 open 0a by=x'])],
+    ]);
+    expect((await view()).admission).toBe('pristine');
+  });
+
+  test('forget_lane: only what is retired; the record stays, and nobody gets the node back', async () => {
+    const forget = (): NodeCall => ({ script: 'forget_lane' });
+    await play([
+      ...LED,
+      [forget(), 'WRONG_CLUSTER {"why":"cluster","actual":"c1.1"}'],
+      [{ script: 'retire_node', expect: 'n0', movedTo: 'removed' }, 'accepted'],
+      [forget(), 'accepted'],
+      [forget(), 'accepted'],
+      [claim(B, 9), 'WRONG_CLUSTER {"why":"cluster","actual":"retired:c1.1"}'],
+      [{ script: 'bootstrap_prepare', nonce: 'n9.1' }, 'WRONG_CLUSTER {"why":"cluster","actual":"retired:c1.1"}'],
+    ]);
+    expect(await view()).toMatchObject({
+      admission: 'foreign',
+      cluster: 'retired:c1.1',
+      head: 0,
+      length: 0,
+      lock: null,
+    });
+  });
+
   test('presence: newest words per sequencer, also on a node that is not admitted', async () => {
     const presence = {
       id: 'seq-b',

@@ -265,6 +265,18 @@ export function randomActs(seed: number, length: number): Act[] {
       }),
     ],
     [1, () => ({ call: { script: 'audit', record: { what: 'x' }, maxRecords: 3 } })],
+    [
+      1,
+      () => ({
+        call: {
+          script: 'note_lanes',
+          entries: [
+            { name: pick(['a', 'b']), text: `${pick([1, 2])} ${pick(['open', 'closed'])} ${pick(['0a', '0b'])} by=x` },
+          ],
+        },
+      }),
+    ],
+    [1, () => ({ call: { script: 'read_lanes' } })],
     [4, () => ({ mishap: 'lock-expires' })],
     [2, () => ({ mishap: pick(['hold-expires', 'handover-expires', 'handover-expires', 'request-expires'] as const) })],
     [

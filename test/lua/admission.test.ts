@@ -68,6 +68,7 @@ const IDENTITY_ONLY: NodeCall[] = [
     ttlMs: TTL,
   },
   { script: 'audit', record: { what: 'x' }, maxRecords: 3 },
+  { script: 'note_lanes', entries: [{ name: 'a', text: '1 open 0a by=x' }] },
   { script: 'bootstrap_prepare', nonce: 'other' },
   { script: 'bootstrap_commit', nonce: 'other' },
   { script: 'begin_admission', owner: A, epoch: 1, nonce: 'n', floor: 0, floorHash: GENESIS, keepMs: TTL },

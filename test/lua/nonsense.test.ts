@@ -163,6 +163,8 @@ test.each(FIELDS)('%s: nonsense → BAD_ARGUMENT, nothing changed', async (field
   expect(await picture(redis)).toEqual(before);
 });
 
+const lanes = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `t${i}`, text: '1 open 0a by=x' }));
+
 const ODD: [string, NodeCall][] = [
   ['owner without a slash', { script: 'claim', owner: 'seq-a', epoch: 1 }],
   ['empty owner', { script: 'promote_leader', owner: '', expectedEpoch: 1, ttlMs: TTL }],
@@ -188,6 +190,13 @@ const ODD: [string, NodeCall][] = [
     },
   ],
   ['empty audit record', { script: 'audit', record: {}, maxRecords: 5 }],
+  ['no lane', { script: 'note_lanes', entries: [] }],
+  ['more lanes than a call takes', { script: 'note_lanes', entries: lanes(129) }],
+  ['name of a lane', { script: 'note_lanes', entries: [{ name: 'a:b', text: '1 open 0a by=x' }] }],
+  ['lane without a name', { script: 'note_lanes', entries: [{ name: '', text: '1 open 0a by=x' }] }],
+  ['entry without a version', { script: 'note_lanes', entries: [{ name: 'a', text: 'open 0a by=x' }] }],
+  ['version with a leading zero', { script: 'note_lanes', entries: [{ name: 'a', text: '01 open 0a by=x' }] }],
+  ['entry above 512 bytes', { script: 'note_lanes', entries: [{ name: 'a', text: `1 open 0a ${'x'.repeat(503)}` }] }],
   ['expected epoch', { script: 'clear_hold', expect: { epoch: num('1e3') } }],
 ];
 test.each(ODD)('%s → BAD_ARGUMENT, nothing changed', async (_what, call) => {

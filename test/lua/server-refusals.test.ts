@@ -62,6 +62,7 @@ const WRITES: NodeCall[] = [
     ttlMs: TTL,
   },
   { script: 'audit', record: { a: 'b' }, maxRecords: 5 },
+  { script: 'note_lanes', entries: [{ name: 'a', text: '1 open 0a by=x' }] },
   {
     script: 'begin_admission',
     owner: A,

@@ -32,7 +32,13 @@ import {
   parseConfiguration,
   whyStray,
 } from '../../src/core/protocol/configuration.js';
-import { freshRecord, type MemoryEntry, type MemoryNodeState, type MemoryRecord } from './memory-state.js';
+import {
+  emptyNodeState,
+  freshRecord,
+  type MemoryEntry,
+  type MemoryNodeState,
+  type MemoryRecord,
+} from './memory-state.js';
 
 export interface MemoryIdentity {
   /** `<clusterId>.<generation>`. */
@@ -98,6 +104,7 @@ function run(
   if (bad !== null) return bad;
   if (call.script === 'inspect') return accepted(s, viewOf(s, identity, nodeId, now));
   if (call.script === 'recover_node') return recoverNode(s, call, identity, nodeId);
+  if (call.script === 'forget_lane') return forgetLane(s, identity, nodeId);
   const foreign = wrongCluster(s, identity, nodeId);
   if (foreign !== null) return foreign;
   switch (call.script) {
@@ -119,6 +126,10 @@ function run(
       return announce(s, call, now);
     case 'audit':
       return audit(s, call);
+    case 'note_lanes':
+      return noteLanes(s, call);
+    case 'read_lanes':
+      return accepted(s, { entries: [...s.lanes].map(([name, text]) => ({ name, text })) });
     default:
       break;
   }
@@ -169,10 +180,23 @@ function badArgument(call: NodeCall): Refused | null {
   if (call.script === 'write_block') {
     if (call.entryEpoch > call.epoch) return BAD_ENTRY_EPOCH;
     if (call.trim !== undefined && call.trim.to > call.block.height - 2) return BAD_TRIM;
+  } else if (call.script === 'note_lanes') {
+    return badLanes(call);
   } else if (call.script === 'backfill' && call.entryEpoch > call.epoch) {
     return BAD_ENTRY_EPOCH;
   } else if (call.script === 'raise_epoch' && call.value > Math.min(MAX_NUMBER, call.highestSeen + MAX_EPOCH_LEAP)) {
     return refused('BAD_ARGUMENT', { why: 'value' });
+  }
+  return null;
+}
+
+function badLanes({ entries }: Call<'note_lanes'>): Refused | null {
+  if (entries.length === 0 || entries.length > 128) return refused('BAD_ARGUMENT', { why: 'pairs' });
+  for (const { name, text } of entries) {
+    if (!/^[\w.-]{1,64}$/.test(name)) return refused('BAD_ARGUMENT', { why: 'lane' });
+    const rank = laneRank(text);
+    if (rank === null || text.length > 512 || rank.version > MAX_NUMBER)
+      return refused('BAD_ARGUMENT', { why: 'entry' });
   }
   return null;
 }
@@ -772,6 +796,42 @@ function announce(s: MemoryNodeState, call: Call<'announce'>, now: number): Repl
 function audit(s: MemoryNodeState, call: Call<'audit'>): Reply<'audit'> {
   s.audit = [...s.audit, { ...call.record }].slice(-call.maxRecords);
   return accepted(s, {});
+}
+
+function forgetLane(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string): Reply<'forget_lane'> {
+  const foreign = wrongCluster(s, { ...identity, cluster: `retired:${identity.cluster}` }, nodeId);
+  if (foreign !== null) return foreign;
+  const { record, lanes, aside, runId, lives } = s;
+  Object.assign(s, emptyNodeState(runId, lives), { lanes, aside });
+  if (record === null) return accepted(s, {});
+  const { cluster, node, run, incarnation, pending, challenge } = record;
+  s.record = { ...freshRecord(cluster, node, run, ''), incarnation, pending, challenge };
+  return accepted(s, {});
+}
+
+const LANE_ENTRY = /^(\d+) [a-z]+ ([0-9a-f]+) [ -~]+$/;
+
+function laneRank(text: string | undefined): { version: number; writer: string } | null {
+  const [, version, writer] = LANE_ENTRY.exec(text ?? '') ?? [];
+  return version === undefined ? null : { version: Number(version), writer: writer! };
+}
+
+function noteLanes(s: MemoryNodeState, { entries }: Call<'note_lanes'>): Reply<'note_lanes'> {
+  const lanes = new Map(s.lanes);
+  let changed = 0;
+  for (const { name, text } of entries) {
+    const rank = laneRank(text)!;
+    const known = laneRank(s.lanes.get(name));
+    if (
+      known !== null &&
+      (rank.version < known.version || (rank.version === known.version && rank.writer <= known.writer))
+    )
+      continue;
+    lanes.set(name, text);
+    changed += 1;
+  }
+  if (changed > 0) s.lanes = lanes;
+  return accepted(s, { changed });
 }
 
 // --- reading

@@ -65,6 +65,8 @@ export interface MemoryNodeState {
   /** When each sequencer was last announced. */
   seen: readonly { readonly id: string; readonly atMs: number }[];
   audit: readonly Record<string, string>[];
+  /** The lane registry: lane → entry. */
+  lanes: ReadonlyMap<string, string>;
 }
 
 /** A server without any key of ours. */
@@ -84,6 +86,7 @@ export function emptyNodeState(runId: string, lives = 0): MemoryNodeState {
     sequencers: [],
     seen: [],
     audit: [],
+    lanes: new Map(),
   };
 }
 
@@ -165,6 +168,7 @@ export function cloneNodeState(s: MemoryNodeState): MemoryNodeState {
     sequencers: s.sequencers,
     seen: s.seen,
     audit: s.audit,
+    lanes: s.lanes,
   };
 }
 

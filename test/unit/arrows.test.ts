@@ -33,6 +33,8 @@ const ARROWS: Record<string, string> = {
   'core/recovery': 'core core/chain core/nodes core/protocol',
   'core/bench': 'core core/chain core/nodes core/operate core/protocol',
   'core/submit': 'core core/nodes',
+  // Which lanes there are. Every lane is a cluster's chain of its own: it is made, judged and retired as one.
+  'core/fleet': 'core core/nodes core/operate core/protocol core/view',
 
   // The outside: each of these knows one package or one format (see "each known to one folder").
   'core/redis': 'core core/chain core/dialect-fuel core/protocol',
@@ -52,14 +54,14 @@ const ARROWS: Record<string, string> = {
   'cli/support': 'cli/present core core/log core/nodes core/protocol',
   'cli/config': 'cli/support core',
   'cli/present':
-    'core core/bench core/bundle core/chain core/dialect-fuel core/operate core/protocol core/recovery core/repair ' +
+    'core core/bench core/bundle core/chain core/dialect-fuel core/fleet core/operate core/protocol core/recovery core/repair ' +
     'core/report core/stream core/submit core/view lab',
   'cli/stream': 'cli/present cli/support core',
   'cli/submit': 'cli/support core core/chain core/nodes core/submit',
   // Which cluster is meant: settings, secrets, identity. Opens nothing.
   'cli/cluster': 'cli/config cli/support core core/protocol core/view',
   'cli/compose':
-    'cli/cluster cli/compose/open-cluster.ts cli/config cli/present cli/support core core/bundle core/chain core/dialect-fuel core/log core/nodes ' +
+    'cli/cluster cli/compose/open-cluster.ts cli/config cli/present cli/support core core/bundle core/chain core/dialect-fuel core/fleet core/log core/nodes ' +
     'core/operate core/produce core/protocol core/recovery core/sequencer core/sequencer/lead core/sequencer/warmup ' +
     'core/serve core/store core/stream core/view lab',
   'cli/compose/open-cluster.ts':
@@ -76,8 +78,8 @@ const ARROWS: Record<string, string> = {
   tui: 'core core/nodes core/protocol core/view',
   commands:
     'cli/cluster cli/codes cli/command cli/compose cli/compose/open-cluster.ts cli/config cli/deploy cli/present cli/start ' +
-    'cli/stream cli/submit cli/support core core/bench core/bundle core/dialect-fuel core/log core/nodes core/operate ' +
-    'core/repair core/report core/serve core/stream core/submit core/view lab tui',
+    'cli/stream cli/submit cli/support core core/bench core/bundle core/dialect-fuel core/fleet core/log core/nodes core/operate ' +
+    'core/protocol core/repair core/report core/serve core/stream core/submit core/view lab tui',
   client: 'core core/chain core/nodes core/protocol core/submit',
   'index.ts': 'client core core/protocol',
 };

@@ -27,6 +27,27 @@ export const OPERATOR = {
     causes: ['too few admitted nodes', 'nodes loading or read-only', 'what the leader says in the message'],
     todo: ['seq status', 'try again'],
   },
+  LANE_REMOVED: {
+    meaning: 'A lane of this name was removed, and a name is used once: stores may still hold its chain.',
+    causes: ['seq lane rm removed it'],
+    todo: ['choose another name'],
+  },
+  LANE_NOT_FOUND: {
+    meaning: 'The cluster lists no lane of this name.',
+    causes: ['a typo', 'it was never added: seq run --lane and seq cluster init --lane list nothing'],
+    todo: ['seq lane ls', 'seq lane add LANE'],
+  },
+  LANE_OTHER_CLUSTER: {
+    meaning: 'A lane of this name is on the servers already, under a cluster id of its own.',
+    causes: ['it was made by seq cluster init --lane, which makes a cluster of its own'],
+    todo: ['run it as a lane of its own, with seq run --lane', 'choose another name'],
+  },
+  LANE_IN_USE: {
+    meaning:
+      'Sequencers still announce themselves in a lane that is to be removed. It is closed, and its data is there.',
+    causes: ['a sequencer that was started for that lane alone', 'one that stopped seconds ago'],
+    todo: ['stop it', 'run the same command again'],
+  },
   NODE_MOVED: {
     meaning: 'The command names a node by an old address. The server at that address is not that node any more.',
     causes: ['the node was moved with seq node replace'],

@@ -60,6 +60,7 @@ export async function openBundle(
         addresses: [],
         answers: () => nodes.filter((node, at) => answered.has(at) && asked.includes(node)).length,
         openMember: () => Promise.reject(new Error('a bundle has no other nodes')),
+        lanes: () => Promise.reject(new Error('a bundle holds one lane')),
         reopen: async () => nodes,
         clock: clockAt(head.madeAtMs),
         close: () => file.close(),

@@ -6,6 +6,7 @@ import type { FuelPort } from '../../core/dialect-fuel/types.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
 import type { BenchServer, Clock, ClusterIdentity, NodeCheckup, NodePort } from '../../core/ports.js';
 import type { NodeReply, NodeView } from '../../core/protocol/types.js';
+import type { LinePool } from '../../core/redis/shared/lines.js';
 import { memberOf, newest, type Configuration } from '../../core/protocol/configuration.js';
 import { clusterOf, configurationAmong } from '../../core/view/membership.js';
 import { asDialect, setting } from '../config/settings.js';
@@ -41,9 +42,19 @@ export interface Cluster {
   clock: Clock;
   /** Opens a node that is not listed, with the credentials of the others. `close` closes it too. */
   openMember(member: { id: string; url: string }): Promise<NodePort>;
+  /** For many lanes on the same nodes, over connections that they share (docs/decisions/0015). */
+  lanes(): Promise<LaneOpener>;
   /** Opens every node again, as a node of that cluster (`<id>.<generation>`). The caller closes them. */
   reopen(cluster: string): Promise<NodePort[]>;
   close(): Promise<void>;
+}
+
+/** Closing a node of a lane leaves the shared connections open. The cluster closes them. */
+export interface LaneOpener {
+  /** `cluster`: the one that the lane's records name; the default lane's when it is absent. */
+  open(lane: string, cluster?: string): NodePort[];
+  /** A member of the lane that the cluster does not list. */
+  openMember(identity: ClusterIdentity, member: { id: string; url: string }): Promise<NodePort>;
 }
 
 /**
@@ -52,13 +63,14 @@ export interface Cluster {
  */
 export async function openNode(address: NodeAddress, identity: ClusterIdentity, guessed = false): Promise<NodePort> {
   const { RedisNode } = await import('../../core/redis/node.js');
-  const { url, sentinel } = address;
+  return new RedisNode({ ...address, url: knownUrl(address), identity, guessed });
+}
+
+function knownUrl({ url, sentinel }: NodeAddress): string {
   const db = /^redis:\/\/[^/]+(\/\d+)?$/.exec(url)?.[1] ?? '';
-  const known =
-    sentinel === undefined || !url.startsWith('redis:')
-      ? url
-      : `sentinel://${sentinel.nodes.join(',')}/${sentinel.name}${db}`;
-  return new RedisNode({ ...address, url: known, identity, guessed });
+  return sentinel === undefined || !url.startsWith('redis:')
+    ? url
+    : `sentinel://${sentinel.nodes.join(',')}/${sentinel.name}${db}`;
 }
 
 export interface OpenOptions {
@@ -94,6 +106,7 @@ class Opening {
   readonly views = new Map<string, NodeReply<NodeView>>();
   readonly heard = new Set<NodeAddress>();
   private readonly ports = new Map<NodeAddress, NodePort>();
+  private pool: LinePool | undefined;
 
   constructor(
     readonly settings: ClusterSettings,
@@ -124,7 +137,23 @@ class Opening {
     return this.ports.get(address) as NodePort;
   }
 
+  async lanes(members: readonly Entry[], env: NodeJS.ProcessEnv): Promise<LaneOpener> {
+    const [{ RedisNode }, { LinePool }] = await Promise.all([
+      import('../../core/redis/node.js'),
+      import('../../core/redis/shared/lines.js'),
+    ]);
+    const pool = (this.pool ??= new LinePool());
+    const openAt = (address: NodeAddress, identity: ClusterIdentity): NodePort =>
+      new RedisNode({ ...address, url: knownUrl(address), identity, pool });
+    return {
+      open: (lane, cluster = this.identity.cluster) => members.map(({ address }) => openAt(address, { cluster, lane })),
+      openMember: async (identity, { id, url }) =>
+        openAt(await addressOf({ id, url, ...this.settings.unlisted }, id, env), identity),
+    };
+  }
+
   close(): Promise<void> {
+    this.pool?.close();
     return closeAll([...this.ports.values()]);
   }
 
@@ -264,6 +293,7 @@ export async function openCluster(around: Surroundings, options: OpenOptions = {
       addresses: members.map(({ address }) => address),
       clock: systemClock,
       openMember: (member) => opening.openMember(member, env),
+      lanes: () => opening.lanes(members, env),
       reopen: (cluster) =>
         Promise.all(members.map((entry) => opening.openAs({ ...entry, guessed: false }, { ...identity, cluster }))),
       close: () => opening.close(),

@@ -210,7 +210,18 @@ export type NodeCall =
   | { script: 'request_leader'; request: LeaderRequest; ttlMs: number; expect?: Expectation }
   | { script: 'clear_request'; id: string }
   | { script: 'announce'; presence: Omit<Presence, 'pttlMs'>; ttlMs: number }
-  | { script: 'audit'; record: Record<string, string>; maxRecords: number };
+  | { script: 'audit'; record: Record<string, string>; maxRecords: number }
+  /** At most 128 entries of the lane registry, as texts. */
+  | { script: 'note_lanes'; entries: readonly LaneText[] }
+  | { script: 'read_lanes' }
+  /** Deletes what the node holds of a retired lane, except the record. */
+  | { script: 'forget_lane' };
+
+/** A lane and its entry in the registry of a node: `<version> <state> <writer> …`. */
+export interface LaneText {
+  name: string;
+  text: string;
+}
 
 export type ScriptName = NodeCall['script'];
 
@@ -244,6 +255,10 @@ export interface CallResult {
   /** The server's memory in bytes. maxMemory 0: no limit, or not known. */
   announce: { usedMemory: number; maxMemory: number; timeMs: number };
   audit: Record<string, never>;
+  /** How many of the entries the node did not have yet. */
+  note_lanes: { changed: number };
+  read_lanes: { entries: LaneText[] };
+  forget_lane: Record<string, never>;
 }
 
 /** Why one of our scripts refused. */

@@ -16,6 +16,8 @@ export interface NodeKeys {
   /** Prefix of presence records. */
   sequencer: string;
   audit: string;
+  /** The lane registry. It belongs to no lane: there is one on each server. */
+  lanes: string;
 }
 export type KeyName = keyof NodeKeys;
 
@@ -50,6 +52,7 @@ export function keysOf(lane: string): NodeKeys {
     sequencers: `${prefix}sequencers`,
     sequencer: `${prefix}sequencer:`,
     audit: `${prefix}ops:audit`,
+    lanes: 'seq:lanes',
   };
 }
 

@@ -58,6 +58,7 @@ import { allRights } from './rights.js';
 import { OwnWire } from './own-resp/own-wire.js';
 import { keysAndArguments, SCRIPTS, scriptText, type Argument, type ScriptContext } from './scripts.js';
 import { parseNodeUrl, type NodeUrl } from './url.js';
+import type { LinePool, SharedLines } from './shared/lines.js';
 import type { Wire } from './wire/wire.js';
 import { readMemory, UNHURRIED_MS, Witness } from './witness.js';
 
@@ -79,6 +80,8 @@ export interface RedisNodeOptions {
   ownResp?: boolean;
   /** false: every block goes through the script write_block (SEQ_DISABLE=fast-append). */
   fastAppend?: boolean;
+  /** The connections of a process that has many lanes. Then every block goes through the script write_block. */
+  pool?: LinePool;
 }
 
 /** What kind of server this is. Checked before the server is used at all. */
@@ -101,8 +104,11 @@ interface Lines {
   writes: Connection;
   bulk: Connection;
   tailing: Connection;
-  hints: Hints;
-  witness: Witness;
+  hints: Pick<Hints, 'add' | 'close'>;
+  /** Null on shared connections: only one lane could watch. */
+  witness: Witness | null;
+  /** Other lanes use these connections, too. */
+  shared: SharedLines | null;
 }
 
 type WriteReply = ReplyTo<WriteCall>;
@@ -159,6 +165,8 @@ export class RedisNode implements NodePort {
   }
 
   get connectionGeneration(): number {
+    const { shared } = this.lines;
+    if (shared !== null) return this.formerGenerations + shared.generation;
     return (
       this.formerGenerations +
       this.calls.generation +
@@ -194,7 +202,7 @@ export class RedisNode implements NodePort {
     this.formerGenerations = this.connectionGeneration + 1;
     // Only a `sentinel://` address is resolved through sentinels. Their credentials stay, like all other credentials.
     this.lines = this.open(url, parseSentinelUrl(url) === null ? undefined : this.options.sentinel);
-    for (const line of [former.calls, former.writes, former.bulk, former.tailing, former.hints]) line.close();
+    closeLines(former);
     for (const listener of this.listeners.keys()) this.listeners.set(listener, this.lines.hints.add(listener));
   }
 
@@ -212,15 +220,26 @@ export class RedisNode implements NodePort {
       ...(sentinel === undefined ? {} : { sentinel }),
       ...(ownResp === undefined ? {} : { ownResp }),
     };
+    const hintChannel = hintChannelOf(identity.lane);
+    const { lock } = this.context.keys;
+    const shared = this.options.pool?.at(settings) ?? null;
+    if (shared !== null) {
+      const { calls, writes, bulk, hints } = shared;
+      return {
+        ...{ address, calls, writes, bulk, shared, tailing: bulk, witness: null },
+        hints: hints.lane(hintChannel, lock),
+      };
+    }
     const calls = new Connection(settings);
     return {
       address,
+      shared,
       calls,
       witness: new Witness(calls, this.context.keys),
       writes: new Connection(settings),
       bulk: new Connection(settings),
       tailing: new Connection(settings),
-      hints: new Hints(settings, hintChannelOf(identity.lane), this.context.keys.lock),
+      hints: new Hints(settings, hintChannel, lock),
     };
   }
 
@@ -235,7 +254,7 @@ export class RedisNode implements NodePort {
     const leftMs = (): number => Math.max(0, limitMs - (performance.now() - startedAt));
     if (call.script === 'inspect' && reply.outcome === 'refused' && reply.reason === 'NOPERM')
       return this.withRights(reply, leftMs());
-    if (!saysRestarted(reply)) {
+    if (!saysRestarted(reply) || witness === null) {
       this.keepWatching(call, reply);
       return reply;
     }
@@ -277,8 +296,8 @@ export class RedisNode implements NodePort {
   }
 
   private keepWatching(call: NodeCall, reply: NodeReply<unknown>): void {
-    if (reply.outcome !== 'accepted') return;
     const { witness } = this.lines;
+    if (reply.outcome !== 'accepted' || witness === null) return;
     if (call.script === 'claim' || call.script === 'admit') witness.changed();
     if (call.script !== 'inspect') return;
     // A command-line process asks once, so a witness is useless to it.
@@ -297,7 +316,7 @@ export class RedisNode implements NodePort {
     let append: FastAppend | undefined;
     return this.writes
       .run(limitMs, (client, at) => {
-        if (this.options.fastAppend === false || !(client instanceof OwnWire))
+        if (this.options.fastAppend === false || this.lines.shared !== null || !(client instanceof OwnWire))
           return runScript(client, at, call.script, keysAndArguments(call, this.context));
         append = this.appends.get(client);
         if (append === undefined) this.appends.set(client, (append = new FastAppend(client, this.context)));
@@ -391,6 +410,8 @@ export class RedisNode implements NodePort {
     // BLOCK 0 waits for ever.
     const blockMs = Math.max(1, Math.floor(waitMs));
     const { tailing, tailSize } = this;
+    const { shared } = this.lines;
+    if (shared !== null) return this.tailShared(shared, { stream, after, count: limit, waitMs: blockMs });
     const asked = tailSize.asked(limit);
     const startedAt = performance.now();
     const { generation } = tailing;
@@ -415,6 +436,15 @@ export class RedisNode implements NodePort {
       tailSize.passed(asked, found.length >= asked, bytes, tookMs);
       return this.entriesReply(record, found, true);
     });
+  }
+
+  private async tailShared(
+    { tail }: SharedLines,
+    question: { stream: string; after: string; count: number; waitMs: number },
+  ): Promise<NodeReply<EntriesRead>> {
+    const answer = await tail.read({ ...question, admission: this.context.keys.admission });
+    if (!answer.answered) return answer.reply;
+    return this.entriesReply(answer.value.record, answer.value.entries ?? [], true);
   }
 
   get reading(): NodeReading {
@@ -499,11 +529,7 @@ export class RedisNode implements NodePort {
   }
 
   async close(): Promise<void> {
-    this.calls.close();
-    this.writes.close();
-    this.bulk.close();
-    this.tailing.close();
-    this.lines.hints.close();
+    closeLines(this.lines);
   }
 
   private scriptReply(script: ScriptName, answer: Answer<unknown>): NodeReply<unknown> {
@@ -590,6 +616,12 @@ export async function connectNode(
     ],
     retryable: !denied,
   });
+}
+
+/** Shared connections stay open for the other lanes. */
+function closeLines({ shared, hints, calls, writes, bulk, tailing }: Lines): void {
+  hints.close();
+  if (shared === null) for (const line of [calls, writes, bulk, tailing]) line.close();
 }
 
 function saysRestarted(reply: NodeReply<unknown>): boolean {

@@ -481,6 +481,24 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
     build: (call) => [String(call.maxRecords), ...Object.entries(call.record).flat()],
     parse: nothing,
   },
+  note_lanes: {
+    keys: ['admission', 'lanes'],
+    args: ['…pairs'],
+    build: (call) => call.entries.flatMap(({ name, text: entry }) => [name, entry]),
+    parse: ([changed]) => ({ changed: whole(changed) }),
+  },
+  read_lanes: {
+    keys: ['admission', 'lanes'],
+    args: [],
+    build: () => [],
+    parse: (values) => ({ entries: [...record(values)].map(([name, entry]) => ({ name, text: text(entry) })) }),
+  },
+  forget_lane: {
+    keys: [...BASE, 'hold', 'handover', 'request', 'sequencers', 'sequencer', 'orphans', 'audit'],
+    args: [],
+    build: () => [],
+    parse: nothing,
+  },
 };
 
 function waitingRequest(pairs: unknown[]): { request?: LeaderRequest } {

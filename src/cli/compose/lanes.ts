@@ -1,0 +1,73 @@
+// The lanes of a cluster as the commands need them: their names, and their nodes over shared connections.
+import { readFileSync } from 'node:fs';
+import { EXIT, SeqError } from '../../core/errors.js';
+import type { OpenLane } from '../../core/fleet/lane-nodes.js';
+import { systemClock } from '../../core/nodes/system-clock.js';
+import { asLane } from '../config/settings.js';
+import { usageError } from '../support/failure.js';
+import { targetFlags } from './target.js';
+import type { Cluster } from './open-cluster.js';
+
+/** A call of many lanes at once waits for the others. */
+const LANE_LIMIT_MS = 1000;
+
+export interface FleetOf {
+  nodes: Cluster['nodes'];
+  limitMs: number;
+  clock: typeof systemClock;
+  cluster: string;
+  /** Under the cluster that a lane's own records name. */
+  openLane: (lane: string, cluster?: string) => ReturnType<OpenLane>;
+  target: string;
+}
+
+/** Throws NOT_INITIALISED: lanes belong to a cluster. */
+export async function fleetOf(cluster: Cluster): Promise<FleetOf> {
+  const target = targetFlags(cluster.settings, cluster.nodes);
+  if (cluster.identity.cluster === '')
+    throw new SeqError({
+      code: 'NOT_INITIALISED',
+      exit: EXIT.precondition,
+      message: 'the nodes are empty: no cluster has been made of them yet',
+      why: 'lanes are added to a cluster, and its default lane says which cluster it is',
+      changed: 'nothing',
+      next: [`seq cluster init ${target}`.trim()],
+    });
+  const lanes = await cluster.lanes();
+  return {
+    nodes: cluster.nodes,
+    limitMs: Math.max(cluster.nodeTimeoutMs, LANE_LIMIT_MS),
+    clock: systemClock,
+    cluster: cluster.identity.cluster,
+    openLane: (lane, named) => lanes.open(lane, named),
+    target,
+  };
+}
+
+/** The names of the command line and of a file, each once. Throws for a name that no lane can have. */
+export function laneNames(given: readonly string[], file: string | undefined): string[] {
+  const names = [...given, ...(file === undefined ? [] : namesIn(file))];
+  if (names.length === 0) throw usageError('no lane is named', ['seq lane add tile-1 tile-2', '--from-file FILE']);
+  for (const name of names) if (asLane(name, 'LANE') === '') throw usageError('a lane has a name', ['seq lane ls']);
+  return [...new Set(names)];
+}
+
+/** One name a line. Empty lines and lines that begin with # are left out. */
+function namesIn(path: string): string[] {
+  let text: string;
+  try {
+    text = readFileSync(path === '-' ? 0 : path, 'utf8');
+  } catch (error) {
+    throw usageError(`--from-file: ${path} cannot be read: ${(error as Error).message}`, ['--from-file lanes.txt']);
+  }
+  return text
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !line.startsWith('#'));
+}
+
+/** The lane commands are about all lanes: one lane of the flags means nothing to them. */
+export function refuseLaneFlag(flags: { lane?: string | undefined }): void {
+  if (flags.lane !== undefined)
+    throw usageError('--lane names one lane of other commands; here lanes are arguments', ['seq lane add LANE']);
+}
