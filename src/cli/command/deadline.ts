@@ -60,8 +60,9 @@ export class Deadline {
         const timer = setTimeout(() => reject(signal.reason as Error), graceMs);
         stop = () => clearTimeout(timer);
       };
-      if (signal.aborted) onAbort();
-      else signal.addEventListener('abort', onAbort, { once: true });
+      if (signal.aborted) return onAbort();
+      signal.addEventListener('abort', onAbort, { once: true });
+      stop = () => signal.removeEventListener('abort', onAbort);
     });
     cancelled.catch(() => undefined);
     try {

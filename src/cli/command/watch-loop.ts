@@ -38,18 +38,18 @@ export async function watchLoop<Answer>(loop: WatchLoop<Answer>): Promise<void> 
 /** Rejects with the signal's reason when it aborts. Without a signal the wait does not keep the process alive. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, ms);
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve();
+    }, ms);
+    const onAbort = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason as Error);
+    };
     timer.unref?.();
     if (signal) {
       timer.ref?.();
-      signal.addEventListener(
-        'abort',
-        () => {
-          clearTimeout(timer);
-          reject(signal.reason as Error);
-        },
-        { once: true },
-      );
+      signal.addEventListener('abort', onAbort, { once: true });
     }
   });
 }
