@@ -10,6 +10,7 @@ import type { NodeReply, NodeView } from '../protocol/types.js';
 import { changeNodes, requireAccepted, requireExpected } from '../nodes/change-all.js';
 import { inspectWithProbes } from '../view/inspect.js';
 import { bounded } from '../nodes/ask-all.js';
+import { failWhenRefused, type Waiting } from './refusals.js';
 
 const EVERY_MS = 50;
 
@@ -81,7 +82,7 @@ export async function askReplacement(options: AskReplacementOptions): Promise<Re
   };
   if (options.dryRun) return plan;
   await options.confirm(plan);
-  for (const { id, incarnation } of plan.nodes) {
+  for (const [at, { id, incarnation }] of plan.nodes.entries()) {
     const request = {
       id: random.hex(8),
       kind: 'admit' as const,
@@ -104,9 +105,9 @@ export async function askReplacement(options: AskReplacementOptions): Promise<Re
       clock,
     );
     requireAccepted(changes, quorum, 'the request', [status]);
-    const until = clock.now() + timeoutMs;
-    while (!(await fixed(options, id, incarnation))) {
-      if (clock.now() < until) continue;
+    const done = plan.nodes.slice(0, at).map((node) => node.id);
+    const waiting = { nodes, limitMs, clock, id: request.id, leader: leader.id, next: status, done };
+    if (!(await fixedInTime(options, { id, incarnation }, waiting))) {
       await changeNodes(
         nodes,
         (node) => node.call({ script: 'clear_request', id: request.id }, limitMs),
@@ -129,17 +130,35 @@ export async function askReplacement(options: AskReplacementOptions): Promise<Re
   return plan;
 }
 
-async function fixed(
-  { nodes, limitMs, clock, signal }: AskReplacementOptions,
-  id: string,
-  former: string,
+/** Fails as soon as the leader refuses. */
+async function fixedInTime(
+  options: AskReplacementOptions,
+  asked: ReplacementPlan['nodes'][number],
+  waiting: Waiting,
+): Promise<boolean> {
+  const over = new AbortController();
+  const refused = failWhenRefused(waiting, over.signal).then(() => false);
+  try {
+    return await Promise.race([untilFixed(options, asked, over.signal), refused]);
+  } finally {
+    over.abort();
+  }
+}
+
+async function untilFixed(
+  { nodes, limitMs, timeoutMs, clock, signal }: AskReplacementOptions,
+  { id, incarnation }: ReplacementPlan['nodes'][number],
+  over: AbortSignal,
 ): Promise<boolean> {
   const node = nodes.find((one) => one.id === id)!;
-  const reply: NodeReply<NodeView> = await bounded(node.call({ script: 'inspect' }, limitMs), limitMs, clock);
-  if (reply.outcome === 'accepted' && reply.value.admission === 'admitted' && reply.value.incarnation !== former)
-    return true;
-  await pause(clock, EVERY_MS);
-  signal.throwIfAborted();
+  const until = clock.now() + timeoutMs;
+  do {
+    const reply: NodeReply<NodeView> = await bounded(node.call({ script: 'inspect' }, limitMs), limitMs, clock);
+    if (reply.outcome === 'accepted' && reply.value.admission === 'admitted' && reply.value.incarnation !== incarnation)
+      return true;
+    await pause(clock, EVERY_MS, over);
+    signal.throwIfAborted();
+  } while (clock.now() < until && !over.aborted);
   return false;
 }
 

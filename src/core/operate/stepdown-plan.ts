@@ -118,7 +118,7 @@ function nobodyLeads(view: ClusterView, status: string[]): SeqError {
     'NO_LEADER',
     `there is no leader to step down: ${view.reason}`,
     'leadership is free, or moving right now',
-    status,
+    view.next.length > 0 ? view.next : status,
   );
 }
 

@@ -9,6 +9,7 @@ import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
 import { inspectWithProbes } from '../view/inspect.js';
 import { askAll } from '../nodes/ask-all.js';
+import { failWhenRefused } from './refusals.js';
 import { planStepdown, type StepdownPlan, type StepdownWish } from './stepdown-plan.js';
 import { watchChain, type Succession } from './stepdown-watch.js';
 
@@ -83,11 +84,30 @@ export async function stepDown(options: StepdownOptions): Promise<StepdownDone> 
     const sent = options.revoke ? await revokeLock(options, plan) : await sendRequest(options, plan, id);
     if (sent.landed === 0 && sent.maybe === 0) throw notTaken(options, plan, sent.replies);
     options.step(`waiting until a successor of ${plan.leader.id} has committed a block`);
-    const succession = await Promise.race([watch.succession, sleep(options, options.timeoutMs).then(() => null)]);
+    const succession = await successionOrRefusal(watch.succession, options, plan, id);
     if (succession === null) throw await explainSilence(options, plan, id, watch.height());
     return await settle(options, plan, id, succession);
   } finally {
     watch.stop();
+  }
+}
+
+/** Null: neither came in time. */
+async function successionOrRefusal(
+  succession: Promise<Succession | null>,
+  options: StepdownOptions,
+  plan: StepdownPlan,
+  id: string,
+): Promise<Succession | null> {
+  const over = new AbortController();
+  const request = { id, leader: plan.leader.id, next: commandIn(options, 'seq status') };
+  const refused = options.revoke
+    ? []
+    : [failWhenRefused({ ...options, ...request }, over.signal).then((): null => null)];
+  try {
+    return await Promise.race([succession, sleep(options, options.timeoutMs).then((): null => null), ...refused]);
+  } finally {
+    over.abort();
   }
 }
 
