@@ -1,127 +1,44 @@
 // One judge for all verbs: over generated states of a cluster, no verb contradicts another one, and none says OK where
-// the generator knows that nothing can be committed (docs/PROTOCOL.md section 9). What can be committed is known from
-// how the state was made, never from the code that judges it.
+// the generator knows that nothing can be committed (docs/PROTOCOL.md section 9).
 import '../support/fuzz-seed.js';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { epochResult } from '../../src/cli/present/cluster/epoch.js';
-import type { NodeView, Presence } from '../../src/core/protocol/types.js';
+import { notNeededResult } from '../../src/cli/present/cluster/recover.js';
+import { planResult } from '../../src/cli/present/stream/repair.js';
+import type { NodePort } from '../../src/core/ports.js';
+import { parseConfiguration } from '../../src/core/protocol/configuration.js';
+import { blockedBy, probe, votesOf } from '../../src/core/nodes/probe.js';
+import { decideRecovery } from '../../src/core/recovery/plan.js';
+import { plannedRepair } from '../../src/core/repair/repair.js';
 import { judgeCheck, worstOf } from '../../src/core/report/check.js';
 import { diagnose } from '../../src/core/report/doctor.js';
 import { meets } from '../../src/core/report/wait.js';
+import { Eligibility } from '../../src/core/sequencer/follow/eligibility.js';
 import { CHECKS, type CheckName, type Thresholds } from '../../src/core/view/check-answer.js';
-import type { NodeProbe, Verdict } from '../../src/core/view/cluster-view.js';
+import type { ClusterView, NodeProbe, Verdict } from '../../src/core/view/cluster-view.js';
 import { epochsOf } from '../../src/core/view/epochs.js';
+import { inspectCluster } from '../../src/core/view/inspect.js';
 import { summarize } from '../../src/core/view/model.js';
 import { restartSafety } from '../../src/core/view/restart-safety.js';
+import { standstill } from '../../src/core/view/standstill.js';
+import { initialState, reduce } from '../../src/tui/model.js';
+import { Poller } from '../../src/tui/poll.js';
+import {
+  cluster,
+  hash,
+  nothingCanBeCommitted,
+  portOf,
+  probeOf,
+  stillClock,
+  TTL_MS,
+  type Made,
+} from '../support/made-states.js';
 
-const TTL_MS = 3000;
 const RANK: Record<Verdict, number> = { OK: 0, WARN: 1, UNKNOWN: 2, CRIT: 3 };
 const LIMITS: Thresholds = { marginWarn: 1, marginCrit: 0, lagWarn: 10, lagCrit: 100, nodesWarn: 1, nodesCrit: 99 };
-
-const lockKinds = ['free', 'running', 'late', 'stretched', 'endless'] as const;
-interface MadeNode {
-  memory: 'admitted' | 'restarted' | 'wiped' | 'admitting' | 'silent' | 'denied' | 'loading';
-  lock: (typeof lockKinds)[number];
-  holder: 'seq-a' | 'seq-b';
-  head: 7 | 8 | 9;
-  block: 'x' | 'y';
-  epoch: 3 | 4;
-}
-interface MadeSequencer {
-  id: 'seq-a' | 'seq-b';
-  state: 'alive' | 'unready' | 'dying' | 'gone' | 'never';
-}
-
-const often = <T>(value: T, weight: number) => ({ weight, arbitrary: fc.constant(value) });
-const madeNode: fc.Arbitrary<MadeNode> = fc.record({
-  memory: fc.oneof(often('admitted' as const, 8), {
-    weight: 3,
-    arbitrary: fc.constantFrom(
-      'restarted' as const,
-      'wiped' as const,
-      'admitting' as const,
-      'silent' as const,
-      'denied' as const,
-      'loading' as const,
-    ),
-  }),
-  lock: fc.oneof(often('running' as const, 5), { weight: 4, arbitrary: fc.constantFrom(...lockKinds) }),
-  holder: fc.oneof(often('seq-a' as const, 5), often('seq-b' as const, 1)),
-  head: fc.oneof(often(9 as const, 6), { weight: 1, arbitrary: fc.constantFrom(7 as const, 8 as const) }),
-  block: fc.oneof(often('x' as const, 9), often('y' as const, 1)),
-  epoch: fc.oneof(often(3 as const, 9), often(4 as const, 1)),
-});
-const stateOf = (id: MadeSequencer['id']): fc.Arbitrary<MadeSequencer> =>
-  fc.record({
-    id: fc.constant(id),
-    state: fc.oneof(often('alive' as const, 5), {
-      weight: 4,
-      arbitrary: fc.constantFrom('unready' as const, 'dying' as const, 'gone' as const, 'never' as const),
-    }),
-  });
-const cluster = fc.record({
-  nodes: fc.oneof(
-    fc.array(madeNode, { minLength: 3, maxLength: 3 }),
-    fc.array(madeNode, { minLength: 5, maxLength: 5 }),
-  ),
-  sequencers: fc.tuple(stateOf('seq-a'), stateOf('seq-b')),
-  held: fc.oneof(often(false, 9), often(true, 1)),
-});
-type Made = typeof cluster extends fc.Arbitrary<infer T> ? T : never;
-
-const hash = (letter: string, height: number) => `${letter}${height}`.padEnd(64, '0');
-const LEFT_MS = { free: 0, running: 2600, late: 400, stretched: 3_590_000, endless: -1 };
-
-function presence({ id, state }: MadeSequencer): Presence {
-  return {
-    id, role: id === 'seq-a' ? 'leader' : 'follower', height: 9, version: '1', url: '', pid: 1, configDigest: 'd',
-    pttlMs: state === 'dying' ? 700 : 2900,
-    extra: { ready: state === 'unready' ? 'no' : 'yes', why: 'its store is behind', ttlMs: String(TTL_MS), blockTimeMs: '1000', recordTtlMs: '3000' },
-  }; // prettier-ignore
-}
-
-function probeOf(made: MadeNode, at: number, { sequencers, held }: Made): NodeProbe {
-  const base = { id: `r${at + 1}`, url: `redis://127.0.0.1:${7000 + at}`, rttMs: 1, askedAt: 0 };
-  if (made.memory === 'silent')
-    return { ...base, reply: { outcome: 'unknown', step: 'call', cause: 'no reply', limitMs: 100 } };
-  if (made.memory === 'denied') return { ...base, reply: { outcome: 'refused', reason: 'NOAUTH', detail: {} } };
-  if (made.memory === 'loading') return { ...base, reply: { outcome: 'refused', reason: 'LOADING', detail: {} } };
-  const owner = `${made.holder}/0123456789abcdef`;
-  const value: NodeView = {
-    head: made.head, headEpoch: 3, headHash: hash(made.block, made.head), floor: 0, floorHash: hash('g', 0),
-    admission: made.memory, admissionWhy: '', cluster: 'c.1', node: base.id, incarnation: 'boot',
-    pending: made.memory === 'admitting' ? 'nonce' : '', config: '', admittedRunId: `run${at}`, runId: `run${at}`,
-    lock: made.lock === 'free' ? null : { owner, pttlMs: LEFT_MS[made.lock] }, epoch: made.epoch, claimant: owner,
-    length: made.head, hold: held ? { by: 'ann', reason: 'upgrade', pttlMs: 60_000 } : null, handover: null, request: null,
-    sequencers: sequencers.filter(({ state }) => state !== 'gone' && state !== 'never').map(presence),
-    absent: sequencers.filter(({ state }) => state === 'gone').map(({ id }) => ({ id, seenAtMs: 990_000 })),
-    timeMs: 1_000_000, info: {},
-  }; // prettier-ignore
-  return { ...base, reply: { outcome: 'accepted', incarnation: 'boot', value } };
-}
-
-/** Nobody commits, and no sequencer that lives could be promoted even when every running lease has ended. */
-function nothingCanBeCommitted({ nodes, sequencers, held }: Made): boolean {
-  const quorum = Math.floor(nodes.length / 2) + 1;
-  const said = sequencers.some(({ state }) => state !== 'gone' && state !== 'never');
-  // Where nobody says how long a lease is, only a lock without an end is known to be nobody's.
-  const free = nodes.filter(
-    ({ memory, lock }) => memory === 'admitted' && lock !== 'endless' && !(lock === 'stretched' && said),
-  );
-  // Silent nodes count as lost where too few others are admitted. Where enough are, a silent one may be in order.
-  if (nodes.filter(({ memory }) => memory === 'admitted').length < quorum) return true;
-  const open = nodes.filter(({ memory }) => memory === 'silent' || memory === 'denied' || memory === 'loading');
-  if (free.length + open.length < quorum) return true;
-  const leads = nodes.filter(
-    ({ memory, lock, holder, epoch }) =>
-      memory === 'admitted' && lock === 'running' && holder === 'seq-a' && epoch === 3,
-  );
-  const others = nodes.filter(({ memory, lock }) => memory === 'admitted' && (lock === 'running' || lock === 'late'));
-  if (leads.length >= quorum || others.length > 0 || open.length > 0) return false;
-  // Nobody holds a running lease: somebody has to be promoted.
-  return held || !sequencers.some(({ state }) => state === 'alive');
-}
+const TARGET = '-c x';
+const LIMIT_MS = 100;
 
 test('verdicts: 3,000 generated states → no verb contradicts another, none says OK while nothing can be committed', () => {
   const seen = new Map<string, number>();
@@ -129,9 +46,9 @@ test('verdicts: 3,000 generated states → no verb contradicts another, none say
   fc.assert(
     fc.property(cluster, (made) => {
       const probes = made.nodes.map((node, at) => probeOf(node, at, made));
-      const view = summarize(probes, { target: '-c x' });
+      const view = summarize(probes, { target: TARGET });
       const checks = CHECKS.map((check) =>
-        judgeCheck(check, { view, probes, rows: [], strays: [], target: '-c x' }, LIMITS),
+        judgeCheck(check, { view, probes, rows: [], strays: [], target: TARGET }, LIMITS),
       );
       const worst = worstOf(checks);
       const of = (name: CheckName) => checks.find(({ check }) => check === name)!;
@@ -142,14 +59,14 @@ test('verdicts: 3,000 generated states → no verb contradicts another, none say
         checkup: { outcome: 'unknown', step: 'call', cause: '' } as const,
       }));
       const [finding] = diagnose(checked, {
-        nodeTimeoutMs: 100,
+        nodeTimeoutMs: LIMIT_MS,
         ttlMs: TTL_MS,
         retainBytes: 1,
         maxBlockBytes: 1,
-        target: '-c x',
+        target: TARGET,
         judged: view.findings,
       });
-      const epochs = epochResult(epochsOf(view, probes), '-c x');
+      const epochs = epochResult(epochsOf(view, probes), TARGET);
       const restart = restartSafety(view);
       seen.set(view.reasonCode, (seen.get(view.reasonCode) ?? 0) + 1);
 
@@ -187,3 +104,133 @@ test('verdicts: 3,000 generated states → no verb contradicts another, none say
   expect(seen.get('OK')).toBeGreaterThan(10);
   expect(seen.size).toBeGreaterThan(8);
 });
+
+/** What `seq watch` shows of these nodes, after it has asked them a few times. */
+async function watched(nodes: readonly NodePort[], size: { columns: number; rows: number }): Promise<ClusterView> {
+  let state = initialState({
+    title: 'x', nodes, size, at: 0, wall: 0, intervalMs: 1000, summarize: { target: TARGET },
+  }); // prettier-ignore
+  const poller = new Poller({
+    nodes,
+    identified: true,
+    limitMs: LIMIT_MS,
+    still: true,
+    clock: stillClock,
+    state: () => state,
+    dispatch: (input) => (state = reduce(state, input)),
+  });
+  for (let polls = 0; polls < 4; polls += 1) await poller.poll();
+  return state.data.view!;
+}
+
+/** What `seq cluster recover` finds out. No store is reached. */
+function recovery({ nodes }: Made, probes: readonly NodeProbe[]) {
+  const evidence = probes.map(({ id, url, reply }, at) => {
+    const view = reply.outcome === 'accepted' ? reply.value : null;
+    const { head, block } = nodes[at]!;
+    const links = Array.from({ length: head }, (_, i) => ({
+      height: i + 1, hash: hash(i + 1 === head ? block : 'x', i + 1), parent: i === 0 ? hash('g', 0) : hash('x', i), epoch: 3,
+    })); // prettier-ignore
+    return { id, url, view, chain: view === null ? null : { floor: 0, floorHash: hash('g', 0), links }, why: '' };
+  });
+  return decideRecovery({ nodes: evidence, stores: [] }, 'c.1');
+}
+
+/** `GET /readyz` of a follower whose store has everything: could it be promoted, once every running lease has ended? */
+async function readyz(ports: readonly NodePort[], id: string): Promise<boolean> {
+  const quorum = Math.floor(ports.length / 2) + 1;
+  const seen = await probe(ports, ports.length, LIMIT_MS, stillClock);
+  const configuration = parseConfiguration(
+    seen.replies
+      .map((reply) => (reply?.outcome === 'accepted' ? reply.value.config : ''))
+      .find((text) => text !== '') ?? '',
+  );
+  const eligibility = new Eligibility({
+    quorum: () => quorum,
+    producer: { ready: () => ({ ready: true }) } as never,
+    backoff: { activeAt: () => false } as never,
+    clock: stillClock,
+    emit: () => undefined,
+    disk: () => '',
+    height: () => 9,
+    needsPeer: () => undefined,
+    pace: () => ({ text: '', tooSlow: false }) as never,
+    isBehind: () => undefined,
+  });
+  eligibility.judge(seen, votesOf(seen, ports, id, { configuration }).why);
+  return eligibility.ready && blockedBy(seen, ports, id, { configuration, ttlMs: TTL_MS, quorum }) === '';
+}
+
+const sizes = fc.constantFrom({ columns: 140, rows: 40 }, { columns: 80, rows: 24 }, { columns: 60, rows: 16 });
+
+test('verdicts: 1,000 generated states → recover, repair plan, watch and readyz agree with status', async () => {
+  const reached = new Map<string, number>();
+  const count = (what: string) => reached.set(what, (reached.get(what) ?? 0) + 1);
+  await fc.assert(
+    fc.asyncProperty(cluster, sizes, async (made, size) => {
+      const ports = made.nodes.map((node, at) => portOf(node, at, made));
+      const probes = made.nodes.map((node, at) => probeOf(node, at, made));
+      const asked = { nodes: ports, limitMs: LIMIT_MS, clock: stillClock, target: TARGET };
+      const status = await inspectCluster({ ...asked, twice: true });
+      const stands = standstill(status);
+      const stuck = nothingCanBeCommitted(made);
+      const told = ({ verdict, reasonCode, reason, next, margin }: ClusterView) => [
+        verdict,
+        reasonCode,
+        reason,
+        next,
+        margin,
+      ];
+
+      // The screen says what `seq status` says.
+      expect(told(await watched(ports, size))).toEqual(told(status));
+
+      // A repair of the streams is no good news while nothing can be committed.
+      if (status.answered > 0) {
+        const { plan } = await plannedRepair({
+          ...asked, lane: '', expectedCluster: '', progress: () => undefined, choose: [], without: [], command: 'seq repair plan',
+        }); // prettier-ignore
+        const { verdict, next } = planResult(plan, TARGET, 'seq repair apply -c x');
+        count(`plan by ${plan.hand.by}, ${verdict!.verdict}`);
+        if (stands !== null) expect(RANK[verdict!.verdict]).toBeGreaterThanOrEqual(RANK[stands.verdict]);
+        if (stuck) expect(['CRIT', 'UNKNOWN']).toContain(verdict!.verdict);
+        if (status.verdict === 'OK') expect([verdict!.verdict, plan.steps]).toEqual(['OK', []]);
+        if (verdict!.verdict !== 'OK') expect(next!.length).toBeGreaterThan(0);
+        // Who may write is one answer: no repair is offered that would be refused.
+        if (plan.hand.by === 'leader') expect(plan.hand.leader.id).toBe(status.leader?.id);
+        if (plan.hand.by === 'nobody') expect(next!.join()).not.toContain('repair apply');
+      }
+
+      // `seq cluster recover` is named where it would act alone. A node that may come back comes back first.
+      const decision = recovery(made, probes);
+      count(`recover: ${decision.outcome}`);
+      const names = status.findings.some(({ next }) => next.join().includes('cluster recover'));
+      const all = probes.every(({ reply }) => reply.outcome === 'accepted');
+      if (names || all) expect([names, decision.outcome === 'plan']).toEqual([names, names]);
+      if (decision.outcome === 'not-needed') {
+        const { facts, next } = notNeededResult(decision, [], status, 'seq status');
+        expect(facts!.some(([what]) => what === 'and yet')).toBe(stands !== null);
+        if (stuck) expect([stands?.reason, next]).toEqual([expect.any(String), stands?.next]);
+      }
+
+      // Whoever calls itself ready could be promoted, and whoever could not be, says so.
+      for (const { id } of made.sequencers.filter(({ state }) => state === 'alive')) {
+        if (status.leader?.id === id) continue;
+        const ready = await readyz(ports, id);
+        count(`readyz: ${ready}`);
+        if (ready) expect([stuck, stands === null || stands.code === 'LEADER_STALLED']).toEqual([false, true]);
+        if (status.verdict === 'OK') expect(ready).toBe(true);
+      }
+    }),
+    { numRuns: 1000 },
+  );
+  expect([...reached.keys()].sort()).toEqual(
+    expect.arrayContaining([
+      'recover: plan',
+      'recover: not-needed',
+      'recover: impossible',
+      'readyz: true',
+      'readyz: false',
+    ]),
+  );
+}, 120_000);

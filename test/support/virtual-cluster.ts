@@ -222,7 +222,7 @@ export class VirtualCluster {
       url: '',
       pid: 1,
       configDigest: 'd',
-      extra: {},
+      extra: { ttlMs: String(timing.ttlMs), blockTimeMs: String(timing.blockTimeMs) },
       peers: [],
       emit: (event) => void events.push(event),
     });

@@ -5,7 +5,7 @@ import { bounded } from '../nodes/ask-all.js';
 import type { Clock, NodePort } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
 import { shownBy } from '../protocol/copies.js';
-import type { NodeReply, NodeView } from '../protocol/types.js';
+import type { Height, NodeReply, NodeView } from '../protocol/types.js';
 import { markForeign } from './cluster-name.js';
 import { membershipOf } from './membership.js';
 import { summarize } from './model.js';
@@ -107,7 +107,7 @@ export async function probeNodes({
   );
 }
 
-/** Reads the header of the head where no quorum shares a head. Its parent names the committed block. */
+/** Reads the header of each head above the committed one. Its parent names the committed block. */
 async function addHeadEntries(
   probes: NodeProbe[],
   { nodes, limitMs, clock, expectedCluster }: InspectOptions,
@@ -147,15 +147,14 @@ async function addChainAtHeads(
   view: ClusterView,
   { nodes, limitMs, clock }: InspectOptions,
 ): Promise<NodeProbe[]> {
-  const behind = view.nodes.filter((row) => row.admitted && (row.lag ?? 0) > 0 && (row.head ?? 0) > (row.floor ?? 0));
+  const behind = headsBehind(view);
   if (behind.length === 0) return probes;
-  const whole = view.nodes.filter((row) => row.admitted && row.lag === 0);
   return Promise.all(
     probes.map(async (probe) => {
-      const head = behind.find(({ id }) => id === probe.id)?.head;
-      const source = whole.find((row) => head !== undefined && head !== null && (row.floor ?? head) < head);
-      const node = nodes.find(({ id }) => id === source?.id);
-      if (head === undefined || head === null || node === undefined) return probe;
+      const row = behind.find(({ id }) => id === probe.id);
+      const node = nodes.find(({ id }) => id === row?.source);
+      if (row === undefined || node === undefined) return probe;
+      const { head } = row;
       const chainAtHead = await bounded(
         node.read({ from: head, to: head, limit: 1, data: false }, limitMs),
         limitMs,
@@ -164,4 +163,14 @@ async function addChainAtHeads(
       return { ...probe, chainAtHead };
     }),
   );
+}
+
+/** The nodes that are behind, and for each a node with the committed head that still has the block at that height. */
+export function headsBehind({ nodes }: ClusterView): { id: string; head: Height; source: string }[] {
+  const whole = nodes.filter((row) => row.admitted && row.lag === 0);
+  return nodes.flatMap(({ id, admitted, lag, head, floor }) => {
+    if (!admitted || (lag ?? 0) === 0 || head === null || head <= (floor ?? 0)) return [];
+    const source = whole.find((row) => (row.floor ?? head) < head);
+    return source === undefined ? [] : [{ id, head, source: source.id }];
+  });
 }

@@ -43,7 +43,7 @@ export interface Proof {
   committed: Committed | null;
   pending: Pending | null;
   conflicts: Conflict[];
-  /** True when the head entries would settle a hash or a pending head, if they were read. */
+  /** True when a head entry that was not read would settle a hash, or prove another block at the committed height. */
   wantsHeadEntries: boolean;
 }
 
@@ -92,7 +92,9 @@ export function proveCommitted(nodes: readonly ProofNode[], cluster: { configure
     committed,
     pending,
     conflicts: findConflicts(claims, groups),
-    wantsHeadEntries: committed !== null && hash === null,
+    wantsHeadEntries:
+      committed !== null &&
+      (hash === null || nodes.some(({ facts, headEntry }) => facts.head > committed.height && headEntry === null)),
   };
 }
 

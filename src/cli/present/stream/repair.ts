@@ -8,8 +8,25 @@ import type { Result, Verdict } from '../result.js';
 
 const SHORT = 8;
 
-function planVerdict(plan: RepairPlan): { verdict: Verdict; reason: string; reasonCode: string } {
-  const { steps, undecidable, goal } = plan;
+interface Told {
+  verdict: Verdict;
+  reason: string;
+  reasonCode: string;
+}
+
+const RANK: Record<Verdict, number> = { OK: 0, WARN: 1, UNKNOWN: 2, CRIT: 3 };
+
+/** Streams that are in order, or can be repaired, are no good news while nothing can be committed. */
+function planVerdict(plan: RepairPlan): Told {
+  const streams = streamsVerdict(plan);
+  const { standstill } = plan;
+  if (standstill === null || RANK[streams.verdict] >= RANK[standstill.verdict]) return streams;
+  const { verdict, reason, code } = standstill;
+  const repair = streams.verdict === 'OK' ? 'nothing to repair in the streams' : streams.reason;
+  return { verdict, reason: `${repair}, and nothing can be committed: ${reason}`, reasonCode: code };
+}
+
+function streamsVerdict({ steps, undecidable, goal }: RepairPlan): Told {
   const conflict = undecidable.find((one) => one.class === 'conflict');
   if (conflict !== undefined) return { verdict: 'CRIT', reason: conflict.why, reasonCode: 'CONFLICT' };
   const open = undecidable.length === 0 ? '' : `; ${undecidable.map((one) => one.why).join('; ')}`;
@@ -27,14 +44,6 @@ function planVerdict(plan: RepairPlan): { verdict: Verdict; reason: string; reas
       reason: `nothing to repair on the nodes that answered${open}`,
       reasonCode: 'UNDECIDABLE',
     };
-  if (plan.standstill !== null) {
-    const { verdict, reason, code } = plan.standstill;
-    return {
-      verdict,
-      reason: `nothing to repair in the streams, and nothing can be committed: ${reason}`,
-      reasonCode: code,
-    };
-  }
   return {
     verdict: 'OK',
     reason: `nothing to repair: every node holds what the others hold, up to height ${goal.height}`,
@@ -112,11 +121,12 @@ export function planResult(plan: RepairPlan, target: string, apply: string): Res
     tables: [stepTable(plan), ...openTables(plan.undecidable)],
     items: plan.steps,
     next: [
-      ...next,
-      ...new Set(plan.undecidable.flatMap((one) => one.next)),
-      ...(plan.steps.length > 0 || plan.undecidable.length > 0
-        ? []
-        : (plan.standstill?.next ?? [`seq stream verify${tail}`])),
+      ...new Set([
+        ...next,
+        ...plan.undecidable.flatMap((one) => one.next),
+        ...(plan.standstill?.next ?? []),
+        ...(verdict.verdict === 'OK' ? [`seq stream verify${tail}`] : []),
+      ]),
     ],
   };
 }
@@ -243,7 +253,7 @@ export function repairedResult(repaired: Repaired, dryRun: boolean, target: stri
 /** Exit code 0 when nothing is left to repair, 1 otherwise. */
 export function provenResult(plan: RepairPlan, violations: { total: number; first: string }, target: string): Result {
   // Whether the streams are repaired is one question, and whether anything can be committed is another one.
-  const planned = planVerdict({ ...plan, standstill: null });
+  const planned = streamsVerdict(plan);
   const verdict =
     planned.verdict === 'OK' && violations.total > 0
       ? {
