@@ -57,6 +57,7 @@ export const LONG = {
   'test/integration/service.test.ts': COMMANDS,
   'test/integration/sentinel.test.ts': LEASES,
   'test/integration/hung-disk.test.ts': LEASES,
+  'test/terminal/watch-changes.test.ts': LEASES,
   'test/integration/slow-links.test.ts': LEASES,
   'test/integration/setups.test.ts': COMBINATIONS,
   'test/terminal/watch-cost.test.ts': 'measures what the screen costs',

@@ -3,7 +3,7 @@ import { secretsOf } from '../cli/support/operator.js';
 import { READ_FLAGS, positiveFlag } from '../cli/support/flags.js';
 import { historyResult } from '../cli/present/cluster/history.js';
 import type { Result } from '../cli/present/result.js';
-import { targetFlags } from '../cli/compose/target.js';
+import { askOptions } from '../cli/compose/target.js';
 import { readHistory } from '../core/report/history.js';
 import { cleaner } from '../core/log/redact.js';
 
@@ -27,12 +27,9 @@ export default class HistoryCommand extends SeqCommand {
     this.step('reading the retained blocks and the audit records');
     const progress = this.longReading('read');
     const history = await readHistory({
-      nodes: cluster.nodes,
-      limitMs: cluster.nodeTimeoutMs,
-      clock: cluster.clock,
+      ...askOptions(cluster),
+      strangers: cluster.strangers.map(({ port }) => port),
       signal: this.signal,
-      target: targetFlags(cluster.settings, cluster.nodes),
-      expectedCluster: cluster.identity.cluster,
       limit: flags.limit,
       progress: progress.at,
       clean: cleaner(secretsOf(cluster)),

@@ -5,16 +5,18 @@ import { usageError } from '../cli/support/failure.js';
 import { asDuration, asLane } from '../cli/config/settings.js';
 import { Interrupted } from '../cli/support/interrupt.js';
 import type { Result } from '../cli/present/result.js';
-import { startCommands, targetFlags } from '../cli/compose/target.js';
+import { everyNamed, startCommands, targetFlags } from '../cli/compose/target.js';
 import type { Cluster } from '../cli/compose/open-cluster.js';
 import { EXIT } from '../core/errors.js';
-import type { Clock } from '../core/ports.js';
+import type { Clock, NodePort } from '../core/ports.js';
 import type { OnceOptions } from '../tui/once.js';
 import { systemClock } from '../core/nodes/system-clock.js';
 
 /** What is the same for all lanes, whatever the output. */
 type Common = Pick<OnceOptions, 'limitMs' | 'clock' | 'theme'> & { still: boolean };
-type Lane = Pick<OnceOptions, 'title' | 'nodes' | 'rediscover' | 'identified' | 'summarize'> & { name: string };
+type Lane = Pick<OnceOptions, 'title' | 'nodes' | 'rediscover' | 'identified' | 'fixed' | 'summarize'> & {
+  name: string;
+};
 type RunSession = Awaited<ReturnType<typeof loadSession>>;
 
 interface Pace {
@@ -98,15 +100,17 @@ export default class Watch extends SeqCommand {
     return null;
   }
 
-  private laneOf({ settings, identity, nodes }: Cluster, still: boolean): Lane {
+  private laneOf(cluster: Cluster, still: boolean): Lane {
+    const { settings, identity, nodes } = cluster;
     const name = settings.context ?? (identity.cluster || 'nodes');
     return {
       name: settings.lane,
       title: [name, ...(settings.lane === '' ? [] : [settings.lane])].join(':'),
-      nodes,
-      // A name that the settings fix is the operator's own: the watch does not go on to another generation by itself.
-      rediscover: settings.cluster === '' && !still ? () => this.rediscover(settings.lane) : undefined,
+      nodes: everyNamed(cluster),
+      rediscover: still ? undefined : this.rediscovery(cluster),
       identified: identity.cluster !== '',
+      // A name that the settings fix is the operator's own: the watch does not go on to another generation by itself.
+      fixed: settings.cluster !== '',
       summarize: {
         expectedCluster: settings.cluster,
         target: targetFlags(settings, nodes),
@@ -162,19 +166,26 @@ export default class Watch extends SeqCommand {
       end === 'interrupt' ? EXIT.sigint : end === 'signal' && reason instanceof Interrupted ? reason.exit : EXIT.ok;
   }
 
-  /** No configuration named the cluster, and no node could be asked when the watch began. */
-  private async rediscover(lane: string) {
-    const [{ openCluster }, around] = await Promise.all([
-      import('../cli/compose/open-cluster.js'),
-      this.surroundings(lane),
-    ]);
-    const cluster = await openCluster(around, { signal: this.signal });
-    if (cluster.identity.cluster === '') {
-      await cluster.close();
-      return null;
-    }
-    this.onClose(() => cluster.close());
-    return cluster.nodes;
+  /** Opens the nodes of the lane anew: who are they now? Null while that is not known, or less is known than before. */
+  private rediscovery(first: Cluster): () => Promise<NodePort[] | null> {
+    let present = first;
+    return async () => {
+      const [{ openCluster }, around] = await Promise.all([
+        import('../cli/compose/open-cluster.js'),
+        this.surroundings(first.settings.lane),
+      ]);
+      const cluster = await openCluster(around, { signal: this.signal });
+      const { identity, configuration } = cluster;
+      if (identity.cluster === '' || (configuration === null && present.configuration !== null)) {
+        await cluster.close();
+        return null;
+      }
+      this.onClose(() => cluster.close());
+      const former = present;
+      present = cluster;
+      await former.close();
+      return everyNamed(cluster);
+    };
   }
 
   /** Writes a file in the current directory. Never overwrites a file. */

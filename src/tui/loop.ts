@@ -1,4 +1,5 @@
 // Probes without a screen, one after the other.
+import { pause } from '../core/nodes/pause.js';
 import type { Clock, NodePort } from '../core/ports.js';
 import type { SummarizeOptions } from '../core/view/cluster-view.js';
 import { initialState, reduce } from './model.js';
@@ -11,6 +12,7 @@ export interface LoopOptions {
   nodes: readonly NodePort[];
   rediscover?: PollOptions['rediscover'];
   identified?: boolean;
+  fixed?: boolean;
   limitMs: number;
   intervalMs: number;
   clock: Clock;
@@ -35,7 +37,8 @@ export async function watchLoop(options: LoopOptions, onProbe: (state: WatchStat
     nodes,
     still: options.still,
     rediscover: options.rediscover,
-    ...(options.identified === undefined ? {} : { identified: options.identified }),
+    identified: options.identified,
+    fixed: options.fixed,
     limitMs,
     clock,
     state: () => state,
@@ -48,17 +51,7 @@ export async function watchLoop(options: LoopOptions, onProbe: (state: WatchStat
     for (let probes = 1; !signal.aborted; probes += 1) {
       await onProbe(state);
       if (probes >= count) return;
-      await new Promise<void>((resolve) => {
-        const cancel = clock.after(intervalMs, resolve);
-        signal.addEventListener(
-          'abort',
-          () => {
-            cancel();
-            resolve();
-          },
-          { once: true },
-        );
-      });
+      await pause(clock, intervalMs, signal);
       if (!signal.aborted) await poller.poll();
     }
   } finally {

@@ -5,11 +5,11 @@ import { readLedger, type HeightVerdict, type NodeLedger } from '../core/protoco
 import type { Height } from '../core/protocol/types.js';
 import { membershipOf } from '../core/view/membership.js';
 import { checked } from './model-entries.js';
-import type { Data, NodeTrack } from './model-state.js';
+import { memberTracks, type Data, type NodeTrack } from './model-state.js';
 
 export interface AgreementRow {
   verdict: HeightVerdict;
-  /** One per node, in order: a letter per block, `.` absent, `?` no answer, `!` damaged, `_` hole, `-` trimmed. */
+  /** One per member, in order: a letter per block, `.` absent, `?` no answer, `!` damaged, `_` hole, `-` trimmed. */
   marks: string[];
   /** The block's own time, ms since the Unix epoch. Null when no copy was read. */
   timestamp: number | null;
@@ -27,7 +27,7 @@ export function agreement(data: Data, count: number): AgreementRow[] {
 }
 
 function newest(data: Data, count: number): AgreementRow[] {
-  const heads = data.nodes.flatMap((node) =>
+  const heads = memberTracks(data).flatMap((node) =>
     node.probe?.reply.outcome === 'accepted' ? [node.probe.reply.value.head] : [],
   );
   const top = Math.max(0, ...heads);
@@ -37,16 +37,17 @@ function newest(data: Data, count: number): AgreementRow[] {
 
 export function agreementOf(data: Data, range: { from: Height; to: Height }): AgreementRow[] {
   const { configuration } = membershipOf(data.nodes.flatMap(({ probe }) => probe ?? []));
-  const ledgers = data.nodes.map((node) => ({
+  const nodes = memberTracks(data);
+  const ledgers = nodes.map((node) => ({
     ...ledgerOf(node, data, range),
     ...(configuration !== null && node.probe?.reply.outcome === 'accepted'
       ? { shown: shownBy(node.probe.reply.value) }
       : {}),
   }));
-  const configured = Math.max(data.nodes.length, data.view?.configured ?? 0);
+  const configured = Math.max(nodes.length, data.view?.configured ?? 0);
   return readLedger(ledgers, configured, range).map((verdict) => ({
     verdict,
-    marks: data.nodes.map((node) => mark(node, verdict)),
+    marks: nodes.map((node) => mark(node, verdict)),
     timestamp: timestampAt(data, verdict),
   }));
 }
@@ -98,7 +99,7 @@ function mark(node: NodeTrack, verdict: HeightVerdict): string {
 }
 
 function timestampAt(data: Data, verdict: HeightVerdict): number | null {
-  for (const node of data.nodes) {
+  for (const node of memberTracks(data)) {
     const entry = entryAt(node, verdict.height);
     if (entry !== undefined && (verdict.hash === null || entry.hash === verdict.hash)) return entry.timestamp;
   }

@@ -1,7 +1,7 @@
 // What `seq watch` knows and shows: the facts of each node, of the cluster, and where the operator is on the screen.
 // Types and initial values only. model.ts changes the state after answers of nodes, model-ui.ts after keys.
 import type { ClusterView, NodeProbe, SummarizeOptions } from '../core/view/cluster-view.js';
-import type { Height, NodeView } from '../core/protocol/types.js';
+import type { EntriesRead, Height, NodeReply, NodeView } from '../core/protocol/types.js';
 import type { KnownEntries } from './model-entries.js';
 import type { WatchEvent } from './model-events.js';
 import type { Sample } from './model-series.js';
@@ -22,6 +22,8 @@ export interface NodeTrack {
   entries: KnownEntries;
   /** The height that is open as a detail (and the one above it), once it is no longer in `entries`. */
   pinned: KnownEntries;
+  /** While it is behind: what the chain has at its head, as another node said. */
+  chainAtHead: { height: Height; read: NodeReply<EntriesRead> } | null;
 }
 
 /** What is known of the cluster. A frozen screen keeps one of these objects while new ones are made. */
@@ -143,4 +145,10 @@ export const INITIAL_UI: UiState = {
 /** What the screen shows: the frozen data, or the present data. */
 export function shown(state: WatchState): Data {
   return state.ui.frozen ?? state.data;
+}
+
+/** The nodes that count. A node that is no member is shown, and is part of nothing else. */
+export function memberTracks({ nodes, view }: Data): readonly NodeTrack[] {
+  const strangers = new Set(view?.nodes.filter(({ state }) => state === 'STRANGER').map(({ id }) => id));
+  return strangers.size === 0 ? nodes : nodes.filter(({ id }) => !strangers.has(id));
 }

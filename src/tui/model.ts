@@ -1,6 +1,7 @@
 // The state of `seq watch` and its changes: (state, event) → state. Pure: no clock, no node, no terminal. Its
 // statements about the cluster come from `summarize`, the function that `seq status` calls too. A node that does not
 // answer keeps its last facts, with their age.
+import { headsBehind } from '../core/view/inspect.js';
 import { summarize } from '../core/view/model.js';
 import type { ClusterView, NodeProbe, SummarizeOptions } from '../core/view/cluster-view.js';
 import { sequencerOf, type EntriesRead, type Height, type NodeReply } from '../core/protocol/types.js';
@@ -14,11 +15,12 @@ import { INITIAL_UI, type Ceased, type Data, type NodeTrack, type WatchState } f
 export type WatchInput =
   | { type: 'probed'; probe: NodeProbe; askedAt: number; at: number }
   | { type: 'entries'; id: string; range: { from: Height; to: Height }; read: NodeReply<EntriesRead>; pinned?: boolean }
+  | { type: 'chain-at-head'; id: string; height: Height; read: NodeReply<EntriesRead> }
   /** A probe is complete, or its time is over. */
   | { type: 'settled'; at: number; wall: number }
   | { type: 'clock'; at: number; wall: number }
   | { type: 'resized'; columns: number; rows: number }
-  /** The nodes have other names than those they were first given, or belong to a later generation of the cluster. */
+  /** The nodes have other names than at first, there are other members, or a later generation is followed. */
   | { type: 'nodes'; nodes: readonly { id: string; url: string }[]; at: number; later?: string }
   | { type: 'told'; text: string; at: number };
 
@@ -78,6 +80,7 @@ function freshNodes(nodes: readonly { id: string; url: string }[], at: number): 
     lags: [],
     entries: NO_ENTRIES,
     pinned: NO_ENTRIES,
+    chainAtHead: null,
   }));
 }
 
@@ -87,6 +90,8 @@ export function reduce(state: WatchState, input: WatchInput): WatchState {
       return { ...state, data: probed(state.data, input) };
     case 'entries':
       return { ...state, data: withEntries(state.data, input) };
+    case 'chain-at-head':
+      return { ...state, data: withChainAtHead(state.data, input) };
     case 'settled':
       return onVisiblePanel({
         ...state,
@@ -105,16 +110,27 @@ export function reduce(state: WatchState, input: WatchInput): WatchState {
   }
 }
 
+/** What is known of a node that stays is kept. A later generation has its own history. */
 function renamed(state: WatchState, { nodes, at, later = '' }: Extract<WatchInput, { type: 'nodes' }>): WatchState {
-  const data = { ...state.data, nodes: freshNodes(nodes, at) };
-  if (later === '') return { ...state, data };
-  const text = `the cluster was recovered: following ${later}`;
-  const event = { level: 'warn' as const, kind: 'verdict' as const, subject: '', text };
-  const facts = data.view === null ? [] : factsOf(data.view);
+  const fresh = freshNodes(nodes, at);
+  const kept = later === '' ? state.data.nodes : [];
+  const data = {
+    ...state.data,
+    nodes: fresh.map((node) => kept.find(({ id, url }) => id === node.id && url === node.url) ?? node),
+  };
+  if (data.view === null) return { ...state, data };
+  const added = nodes.filter(({ id }) => !state.data.nodes.some((node) => node.id === id)).map(({ id }) => id);
+  const gone = state.data.nodes.filter(({ id }) => !nodes.some((node) => node.id === id)).map(({ id }) => id);
+  const text =
+    later === ''
+      ? `the members have changed${added.length > 0 ? `, new: ${added.join(', ')}` : ''}` +
+        (gone.length > 0 ? `, removed: ${gone.join(', ')}` : '')
+      : `the cluster was recovered: following ${later}`;
+  const event = { level: later === '' ? 'info' : 'warn', kind: 'verdict', subject: '', text } as const;
   return {
     ...state,
-    options: { ...state.options, expectedCluster: '' },
-    data: { ...data, events: addEvents(data.events, [event], { at, wall: state.wall }, facts) },
+    options: later === '' ? state.options : { ...state.options, expectedCluster: '' },
+    data: { ...data, events: addEvents(data.events, [event], { at, wall: state.wall }, factsOf(data.view)) },
     ui: { ...state.ui, told: { text, at } },
   };
 }
@@ -183,22 +199,21 @@ function withEntries(data: Data, { id, range, read, pinned = false }: Extract<Wa
 
 const NOTHING_EARLIER = { committed: { height: 0, hash: null }, pending: null };
 
-/**
- * A node that is behind may hold another block at its head. What the watch has read of a node with the committed head
- * says which block belongs there. `seq status` reads that entry.
- */
+function withChainAtHead(data: Data, { id, height, read }: Extract<WatchInput, { type: 'chain-at-head' }>): Data {
+  return {
+    ...data,
+    nodes: data.nodes.map((node) => (node.id === id ? { ...node, chainAtHead: { height, read } } : node)),
+  };
+}
+
+/** A node that is behind may hold another block at its head. What was read of another node says so. */
 function withChainAtHeads(probes: NodeProbe[], view: ClusterView, tracks: readonly NodeTrack[]): NodeProbe[] {
-  const headOf = new Map(
-    view.nodes.flatMap((row) => (row.admitted && (row.lag ?? 0) > 0 ? [[row.id, row.head] as const] : [])),
-  );
-  if (headOf.size === 0) return probes;
-  const whole = new Set(view.nodes.filter((row) => row.admitted && row.lag === 0).map((row) => row.id));
-  const entries = tracks.filter((track) => whole.has(track.id)).flatMap((track) => track.entries.entries);
+  const behind = headsBehind(view);
+  if (behind.length === 0) return probes;
   return probes.map((probe) => {
-    const there = entries.find((entry) => entry.height === headOf.get(probe.id));
-    if (there === undefined) return probe;
-    const value = { entries: [there], damaged: [], lastId: '' };
-    return { ...probe, chainAtHead: { outcome: 'accepted', incarnation: '', value } };
+    const head = behind.find(({ id }) => id === probe.id)?.head;
+    const chainAtHead = tracks.find(({ id }) => id === probe.id)?.chainAtHead ?? null;
+    return chainAtHead === null || chainAtHead.height !== head ? probe : { ...probe, chainAtHead: chainAtHead.read };
   });
 }
 

@@ -13,6 +13,7 @@ export interface OnceOptions {
   nodes: readonly NodePort[];
   rediscover?: PollOptions['rediscover'];
   identified?: boolean;
+  fixed?: boolean;
   limitMs: number;
   clock: Clock;
   summarize: SummarizeOptions;
@@ -36,7 +37,8 @@ export async function watchOnce(options: OnceOptions): Promise<{ text: string; s
     nodes,
     still,
     rediscover: options.rediscover,
-    ...(options.identified === undefined ? {} : { identified: options.identified }),
+    identified: options.identified,
+    fixed: options.fixed,
     limitMs,
     clock,
     state: () => state,

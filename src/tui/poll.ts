@@ -3,7 +3,7 @@
 import { familyOf, generationOf } from '../core/generation.js';
 import { bounded } from '../core/nodes/ask-all.js';
 import type { NodeProbe } from '../core/view/cluster-view.js';
-import { bothTries, isLate } from '../core/view/inspect.js';
+import { bothTries, headsBehind, isLate } from '../core/view/inspect.js';
 import type { Clock, NodePort } from '../core/ports.js';
 import type { NodeView } from '../core/protocol/types.js';
 import { wantedEntries, wantedPinned } from './model-entries.js';
@@ -14,12 +14,14 @@ import type { WatchState } from './model-state.js';
 export interface PollOptions {
   nodes: readonly NodePort[];
   /**
-   * Opens the nodes again and asks them for their cluster. Returns null while nothing is found. Called while the
-   * cluster is unknown, and when the nodes show a later generation of it. Absent: the cluster is fixed.
+   * Opens the nodes again and asks them for their cluster and its members. Returns null while nothing is found. Called
+   * while the cluster is unknown, when the nodes show a later generation of it, and when its members have changed.
    */
   rediscover?: () => Promise<readonly NodePort[] | null>;
   /** The nodes' cluster is known already. */
   identified?: boolean;
+  /** The operator named the cluster: a later generation is not followed. */
+  fixed?: boolean;
   limitMs: number;
   /** The nodes are files: no load to limit, and time does not advance. */
   still?: boolean;
@@ -69,6 +71,8 @@ export class Poller {
   private identified: boolean;
   /** The cluster, as the nodes named it last. */
   private cluster = '';
+  /** Nodes that were no members when the nodes were opened. Null: not known yet. */
+  private strangers: ReadonlySet<string> | null = null;
   private triedAt = -Infinity;
 
   constructor(private readonly options: PollOptions) {
@@ -151,13 +155,16 @@ export class Poller {
     this.asking.add(node.id);
     try {
       const probe = await this.askTwice(node);
-      if (probe === null || this.stopped) return;
+      // The nodes may have been opened again meanwhile. Then this connection is closed, which says nothing of the node.
+      if (probe === null || this.stopped || !this.nodes.includes(node)) return;
       const { reply } = probe;
       dispatch({ type: 'probed', probe, askedAt: probe.askedAt ?? clock.now(), at: clock.now() });
       if (reply.outcome !== 'accepted') return;
       const track = state().data.nodes.find((one) => one.id === node.id);
       await this.readPinned(node, reply.value);
-      const unclear = state().data.view?.committed?.hash === null;
+      await this.readChainAtHeads(node);
+      const { view } = state().data;
+      const unclear = view?.committed?.hash === null || (view?.pending ?? null) !== null;
       const wanted = (this.options.shown?.() ?? true) && wantsEntries(state());
       if (track === undefined || !(unclear || wanted)) return;
       const range = wantedEntries(track.entries, reply.value);
@@ -226,17 +233,31 @@ export class Poller {
     if (!this.stopped) dispatch({ type: 'entries', id: node.id, range, read, pinned: true });
   }
 
+  /** As `seq status` does: where another node is behind, and this one is not, what does the chain have at its head? */
+  private async readChainAtHeads(node: NodePort): Promise<void> {
+    const { clock, limitMs, dispatch, state } = this.options;
+    const { view, nodes } = state().data;
+    if (view === null) return;
+    for (const { id, head, source } of headsBehind(view)) {
+      const known = nodes.find((one) => one.id === id)?.chainAtHead?.height === head;
+      if (known || source !== node.id || !this.spend(node)) continue;
+      const read = await bounded(node.read({ from: head, to: head, limit: 1, data: false }, limitMs), limitMs, clock);
+      if (!this.stopped) dispatch({ type: 'chain-at-head', id, height: head, read });
+    }
+  }
+
   /** Without the identity, every node of this cluster would count as another cluster's. */
   private async findIdentity(): Promise<void> {
     const { clock, dispatch, rediscover } = this.options;
     const later = this.laterGeneration();
-    if (rediscover === undefined || (this.identified && later === '')) return;
+    if (rediscover === undefined || (this.identified && later === '' && !this.membersChanged())) return;
     if (clock.now() - this.triedAt < REDISCOVER_MS) return;
     this.triedAt = clock.now();
     // The probes show what is wrong with the nodes. Here an error only means that the identity is not known yet.
     const found = await rediscover().catch(() => null);
     if (found === null || this.stopped) return;
     this.identified = true;
+    this.strangers = null;
     this.nodes = found;
     dispatch({ type: 'nodes', nodes: found.map(({ id, url }) => ({ id, url })), at: clock.now(), later });
   }
@@ -244,7 +265,7 @@ export class Poller {
   /** `seq cluster recover` gave the cluster a later generation: for the old name, all its nodes are foreign. */
   private laterGeneration(): string {
     const { view } = this.options.state().data;
-    if (view === null) return '';
+    if (view === null || this.options.fixed === true) return '';
     if (view.cluster !== '') this.cluster = view.cluster;
     const shown = view.nodes.filter(
       ({ state, cluster }) =>
@@ -253,6 +274,18 @@ export class Poller {
         generationOf(cluster) > generationOf(this.cluster),
     );
     return shown.length >= view.quorum ? (shown[0]?.cluster ?? '') : '';
+  }
+
+  /** `seq cluster resize`: the nodes name a member that nobody asks here, or leave one out that is asked. */
+  private membersChanged(): boolean {
+    const { view } = this.options.state().data;
+    if (view === null) return false;
+    const strangers = view.nodes.filter(({ state }) => state === 'STRANGER').map(({ id }) => id);
+    const before = (this.strangers ??= new Set(strangers));
+    return (
+      strangers.some((id) => !before.has(id)) ||
+      view.nodes.some(({ id, state }) => state !== 'STRANGER' && !this.nodes.some((node) => node.id === id))
+    );
   }
 
   private inspect(node: NodePort) {

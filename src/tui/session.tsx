@@ -20,6 +20,8 @@ interface SessionLane {
   title: string;
   nodes: readonly NodePort[];
   rediscover?: PollOptions['rediscover'];
+  identified?: boolean;
+  fixed?: boolean;
   summarize: SummarizeOptions;
 }
 
@@ -166,11 +168,13 @@ class Session {
     const budget = new Budget();
     const besideMs = BESIDE_MS * (lanes.length - 1);
     return lanes.map(
-      ({ nodes, rediscover }, lane) =>
+      ({ nodes, rediscover, identified, fixed }, lane) =>
         new Poller({
           nodes,
           still,
           rediscover,
+          identified,
+          fixed,
           limitMs,
           clock,
           budget,

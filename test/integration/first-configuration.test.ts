@@ -33,7 +33,8 @@ async function formerCluster(): Promise<Nodes> {
 
 /** What a command says, with its exit code. */
 async function said(nodes: Nodes, ...words: string[]): Promise<string> {
-  const ran = await runSeq(newHome(), [...words, ...flagsOf(nodes), '--node-timeout', '2s']);
+  const wide = { env: { COLUMNS: '200' } };
+  const ran = await runSeq(newHome(), [...words, ...flagsOf(nodes), '--node-timeout', '2s'], wide);
   return `${ran.code} ${ran.stdout}`;
 }
 
@@ -87,10 +88,12 @@ test('two sequencers adopt two lists that have no node in common → every verb 
   await until('b to lead', b.leads);
   expect(await said(only(nodes, 'r1', 'r2', 'r3'), 'check', 'all'), 'nobody sees what nobody names').toMatch(/^0 /);
   const told = /b leads r4 and r5 of the same cluster as one of the nodes r4 and r5/;
-  for (const words of [['check', 'leader'], ['check', 'all'], ['status'], ['doctor', '--exit-code']]) {
+  const verbs = ['check leader', 'check all', 'status', 'history', 'watch --once', 'doctor --exit-code'];
+  for (const words of verbs.map((verb) => verb.split(' '))) {
     const text = await said(nodes, ...words);
-    expect(text, words.join(' ')).toMatch(told);
-    if (words[0] !== 'status') expect(text, words.join(' ')).not.toMatch(/^0 /); // status reports, and judges in words
+    expect(text.replace(/\s+/g, ' '), words.join(' ')).toMatch(told);
+    expect(text, words.join(' ')).toContain('CRIT');
+    if (/^(check|doctor)/.test(words[0]!)) expect(text, words.join(' ')).not.toMatch(/^0 /); // the others report
   }
   expect(await said(nodes, 'wait', '--for', 'healthy', '--timeout', '2s')).toMatch(/^1 /);
   b.child.kill('SIGTERM');

@@ -117,7 +117,7 @@ const historyOf = (terms: Term[], changes: Record<string, string>[] = []): Resul
     changes,
   });
 
-describe('history on 80 columns', () => {
+describe.each([80, 60])('history on %i columns', (width) => {
   test.each([
     ['short words', {}],
     ['it leads now', { current: true }],
@@ -127,8 +127,8 @@ describe('history on 80 columns', () => {
     ['trimmed, and the end is not recorded', { trimmed: true, ended: '' }],
     ['all of it', { trimmed: true, leader: 'sequencer-n', ended: 'seq-a went on under epoch 4 after a repair' }],
   ] as [string, Partial<Term>][])('history: %s → a table, and no line is wider', (_name, more) => {
-    const shown = lines(historyOf([term(4), term(3, more), term(2)]), 80, 24);
-    expect(shown.filter((line) => line.length > 80)).toEqual([]);
+    const shown = lines(historyOf([term(4), term(3, more), term(2)]), width, 24);
+    expect(shown.filter((line) => line.length > width)).toEqual([]);
     expect(shown.filter((line) => /^EPOCH +LEADER +HEIGHTS /.test(line)).length, shown.join('\n')).toBe(1);
     // Nothing is cut: each word of each cell is there.
     const { leader, ended, current } = term(3, more);

@@ -113,9 +113,9 @@ describe('tui: what the looks add up to', () => {
     const read = {
       outcome: 'accepted' as const,
       incarnation: 'boot',
-      value: { entries: [7, 8, 9].map((height) => entry('x', height)), damaged: [], lastId: '' },
+      value: { entries: [entry('x', 7)], damaged: [], lastId: '' },
     };
-    const seen = reduce(probe(start(3), words), { type: 'entries', id: 'r1', range: { from: 7, to: 9 }, read });
+    const seen = reduce(probe(start(3), words), { type: 'chain-at-head', id: 'r3', height: 7, read });
     const view = probe(probe(seen, words), words).data.view!;
     expect([view.reasonCode, view.nodes[2]!.note.startsWith(note)]).toEqual([code, true]);
   });

@@ -2,7 +2,7 @@
 // the operator, the reason and the expected leader.
 import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 import type { Cluster } from '../compose/open-cluster.js';
-import { targetFlags } from '../compose/target.js';
+import { askOptions } from '../compose/target.js';
 import { commandLine, confirmChange, type Change } from '../support/confirm.js';
 import { expectationOf } from '../support/expectation.js';
 import { operatorOf } from '../support/operator.js';
@@ -37,14 +37,12 @@ export abstract class ChangeCommand extends SeqCommand {
   }
 
   /** What every change takes, whichever it is. */
-  protected changeOptions(flags: ChangeFlags, { nodes, identity, settings }: Cluster) {
+  protected changeOptions(flags: ChangeFlags, cluster: Cluster) {
     return {
-      nodes,
+      ...askOptions(cluster),
       clock: systemClock,
       random: systemRandom,
       signal: this.signal,
-      expectedCluster: identity.cluster,
-      target: targetFlags(settings, nodes),
       reason: flags.reason ?? '',
       operator: operatorOf(this.id ?? '', this.argv),
       dryRun: Boolean(flags['dry-run']),

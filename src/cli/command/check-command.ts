@@ -11,7 +11,7 @@ import { Interrupted } from '../support/interrupt.js';
 import { writeOut } from '../support/output.js';
 import { checkResult, nagiosFailure } from '../present/cluster/check.js';
 import type { Result } from '../present/result.js';
-import { startCommands, targetFlags } from '../compose/target.js';
+import { askOptions } from '../compose/target.js';
 
 export const CHECK_FLAGS = { ...READ_FLAGS, ...FUEL_FLAGS, output: outputFlag(['nagios', 'prometheus']) };
 export const MARGIN_FLAGS = {
@@ -63,14 +63,9 @@ export abstract class CheckCommand extends SeqCommand {
     const cluster = await this.cluster();
     this.step(`checking ${this.what}`);
     const { view, answers } = await runChecks({
-      nodes: cluster.nodes,
+      ...askOptions(cluster),
       strangers: cluster.strangers.map(({ port }) => port),
-      limitMs: cluster.nodeTimeoutMs,
-      clock: cluster.clock,
       signal: this.signal,
-      target: targetFlags(cluster.settings, cluster.nodes),
-      expectedCluster: cluster.identity.cluster,
-      ...startCommands(cluster.settings),
       checks: this.what === 'all' ? CHECKS : [this.what],
       limits,
       depth: given.depth ?? 20,

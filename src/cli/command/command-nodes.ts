@@ -28,7 +28,7 @@ export interface CommandSide {
 }
 
 /** Commands that show a listed node which is no member as a row of its own. */
-const SHOW_STRANGERS: readonly string[] = ['status', 'node:list'];
+const SHOW_STRANGERS: readonly string[] = ['status', 'watch', 'node:list'];
 /** These ask them who leads: two leaders of one cluster are critical. */
 const ASK_STRANGERS = /^(doctor|wait|check:.*)$/;
 

@@ -15,7 +15,7 @@ import { operatorOf } from '../support/operator.js';
 import { planLines, repairedResult } from '../present/stream/repair.js';
 import type { Result } from '../present/result.js';
 import { asDuration } from '../config/settings.js';
-import { targetFlags } from '../compose/target.js';
+import { askOptions } from '../compose/target.js';
 
 const HASH = /^[0-9a-fA-F]{8,64}$/;
 const hashFlag = Flags.custom<string>({
@@ -83,13 +83,10 @@ export abstract class RepairCommand extends SeqCommand {
   ): EvidenceOptions & RepairWish & { endProgress: () => void } {
     const progress = this.longReading('read');
     return {
-      nodes: cluster.nodes,
+      ...askOptions(cluster),
       lane: cluster.identity.lane,
-      limitMs: cluster.nodeTimeoutMs,
       clock: systemClock,
       signal: this.signal,
-      target: targetFlags(cluster.settings, cluster.nodes),
-      expectedCluster: cluster.identity.cluster,
       choose: flags['choose-block'] ?? [],
       without: flags['without-store'] ?? [],
       command: commandLine(this.id ?? '', this.argv) + (flags['dry-run'] === true ? ' --dry-run' : ''),

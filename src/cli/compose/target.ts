@@ -33,6 +33,21 @@ export function startCommands(
   };
 }
 
+/**
+ * What every command needs that asks the members and judges their answers. All of them name the same command for the
+ * same trouble.
+ */
+export function askOptions({ nodes, nodeTimeoutMs, clock, identity, settings }: Cluster) {
+  return {
+    nodes,
+    limitMs: nodeTimeoutMs,
+    clock,
+    target: targetFlags(settings, nodes),
+    expectedCluster: identity.cluster,
+    ...startCommands(settings),
+  };
+}
+
 /** A recovery ends the sequencers of the old generation. The lab knows how to start them. */
 export function startAgain({ context }: ClusterSettings): string {
   return context === 'lab' ? 'seq lab up' : 'start the sequencers again (seq run …)';

@@ -12,6 +12,10 @@ export interface Column {
   /** Shown in `-o wide`, plain and csv, but not in a table. */
   wide?: boolean;
   align?: 'left' | 'right';
+  /** Left out of a table that is too wide for the terminal otherwise: the column with the lowest number first. */
+  spare?: number;
+  /** Words, no name: a word may be broken where there is no room. */
+  prose?: boolean;
 }
 
 export interface Table {

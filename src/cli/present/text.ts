@@ -68,24 +68,31 @@ function heading(column: Column): string {
 
 function chosen(table: Table, style: TextStyle): Column[] {
   if (style.fields.length > 0)
-    return style.fields.flatMap((name) => table.columns.filter((column) => column.key === name));
+    return style.fields.flatMap((name) =>
+      table.columns.filter((column) => column.key === name).map(({ spare: _, ...column }) => column),
+    );
   return style.format === 'table' ? table.columns.filter((column) => !column.wide) : table.columns;
 }
 
 function drawn(table: Table, style: TextStyle): string[] {
   const { wrap = whole } = style;
-  const columns = chosen(table, style);
+  const wanted = chosen(table, style);
   const all =
-    style.format === 'table' && table.runs !== undefined ? inRuns(table.rows, columns, table.runs) : table.rows;
+    style.format === 'table' && table.runs !== undefined ? inRuns(table.rows, wanted, table.runs) : table.rows;
   const rows = all.slice(0, MOST_ROWS);
-  const cells = [
-    columns.map(heading),
-    ...rows.map((row) => columns.map((column) => show(row[column.key]).replace(/[\u0000-\u001f\u007f]/g, ' '))),
+  const full = [
+    wanted.map(heading),
+    ...rows.map((row) => wanted.map((column) => show(row[column.key]).replace(/[\u0000-\u001f\u007f]/g, ' '))),
   ];
   const lines = table.title && !style.quiet ? [table.title] : [];
-  const narrow = style.format === 'table' && style.width < widthOf(cells);
-  if (narrow) for (const row of cells) row.splice(0, Infinity, ...row.map(shortDate));
-  const widths = narrow ? narrowed(columns, cells, style.width) : [];
+  const narrow = style.format === 'table' && style.width < widthOf(full);
+  const { columns, cells, widths } = narrow
+    ? fitted(
+        wanted,
+        full.map((row) => row.map(shortDate)),
+        style.width,
+      )
+    : { columns: wanted, cells: full, widths: [] };
   if (widths === null) {
     const widest = Math.max(...columns.map((column) => heading(column).length));
     for (const row of cells.slice(1)) {
@@ -127,6 +134,8 @@ function drawn(table: Table, style: TextStyle): string[] {
         .filter((line) => line !== ''),
     );
   }
+  const spared = wanted.filter((column) => !columns.includes(column)).map(heading);
+  if (spared.length > 0) lines.push(...wrap('', `without ${spared.join(', ')} (-o wide shows all columns)`));
   if (all.length > rows.length) lines.push(`… ${all.length - rows.length} more rows (-o plain or -o json shows all)`);
   return lines;
 }
@@ -155,6 +164,27 @@ function shortDate(cell: string): string {
     : cell;
 }
 
+interface Fitted {
+  columns: Column[];
+  cells: string[][];
+  /** Null: no table fits. */
+  widths: (number | undefined)[] | null;
+}
+
+/** Breaks columns at words. Where that is not enough, it leaves out the columns that can be spared. */
+function fitted(columns: Column[], cells: string[][], width: number): Fitted {
+  const kept: Fitted = { columns, cells, widths: narrowed(columns, cells, width) };
+  while (kept.widths === null) {
+    const spares = kept.columns.flatMap(({ spare }) => spare ?? []);
+    const at = kept.columns.findIndex(({ spare }) => spare === Math.min(...spares));
+    if (at < 0) return { columns, cells, widths: null };
+    kept.columns = kept.columns.toSpliced(at, 1);
+    kept.cells = kept.cells.map((row) => row.toSpliced(at, 1));
+    kept.widths = narrowed(kept.columns, kept.cells, width);
+  }
+  return kept;
+}
+
 /**
  * The widths of the columns that are broken at words, so that the table fits. One long word in a cell must not turn a
  * table into records. Null: there is no room for that.
@@ -169,8 +199,9 @@ function narrowed(
   for (let at = columns.length - 1; at >= 0 && sum(widths) > width; at -= 1) {
     if (columns[at]?.align === 'right' || columns.length === 1) continue;
     const words = cells.flatMap((row) => (row[at] ?? '').split(' ').map((word) => word.length));
-    // The last column is prose, and may break a word as well. In others a broken word would be another name.
-    const least = at === columns.length - 1 ? LEAST_LAST : Math.max(...words);
+    // Prose, as the last column is, may break a word as well. In others a broken word would be another name.
+    const prose = at === columns.length - 1 || columns[at]?.prose === true;
+    const least = prose ? LEAST_LAST : Math.max(...words);
     const was = widths[at] ?? 0;
     const now = Math.max(Math.min(was, least), was - (sum(widths) - width));
     if (now < was) [widths[at], broken[at]] = [now, now];

@@ -2,7 +2,7 @@ import { SeqCommand } from '../../cli/command/base-command.js';
 import { READ_FLAGS } from '../../cli/support/flags.js';
 import { epochResult } from '../../cli/present/cluster/epoch.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/compose/target.js';
+import { askOptions } from '../../cli/compose/target.js';
 import { readEpochs } from '../../core/operate/epoch.js';
 
 export default class EpochShow extends SeqCommand {
@@ -17,17 +17,8 @@ export default class EpochShow extends SeqCommand {
   protected async perform(): Promise<Result> {
     await this.parse(EpochShow);
     const cluster = await this.cluster();
-    const target = targetFlags(cluster.settings, cluster.nodes);
     this.step('reading the epoch of every node');
-    return epochResult(
-      await readEpochs({
-        nodes: cluster.nodes,
-        limitMs: cluster.nodeTimeoutMs,
-        clock: cluster.clock,
-        target,
-        expectedCluster: cluster.identity.cluster,
-      }),
-      target,
-    );
+    const options = askOptions(cluster);
+    return epochResult(await readEpochs(options), options.target);
   }
 }

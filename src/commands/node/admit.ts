@@ -5,10 +5,9 @@ import { usageError } from '../../cli/support/failure.js';
 import { operatorOf } from '../../cli/support/operator.js';
 import type { Result } from '../../cli/present/result.js';
 import { asDuration } from '../../cli/config/settings.js';
-import { startCommands, targetFlags } from '../../cli/compose/target.js';
+import { askOptions } from '../../cli/compose/target.js';
 import { askReplacement } from '../../core/operate/readmit-damaged.js';
 import { awaitAdmission } from '../../core/operate/await-admission.js';
-import { systemClock } from '../../core/nodes/system-clock.js';
 
 export default class NodeAdmit extends ChangeCommand {
   static override summary = 'Wait until nodes that lost their memory are admitted again, or say what stands in the way';
@@ -79,15 +78,11 @@ export default class NodeAdmit extends ChangeCommand {
         };
     }
     const { nodes, leader, margin } = await awaitAdmission({
-      nodes: cluster.nodes,
+      ...askOptions(cluster),
       wanted: cluster.asked.map((node) => node.id),
       callMs: cluster.nodeTimeoutMs,
       limitMs,
-      clock: systemClock,
       signal: this.signal,
-      expectedCluster: cluster.identity.cluster,
-      target: targetFlags(cluster.settings, cluster.nodes),
-      ...startCommands(cluster.settings),
       step: (doing) => this.step(doing),
     });
     return {

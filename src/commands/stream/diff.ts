@@ -4,7 +4,7 @@ import { usageError } from '../../cli/support/failure.js';
 import { FUEL_FLAGS, heightFlag, READ_FLAGS, positiveFlag } from '../../cli/support/flags.js';
 import { diffResult } from '../../cli/present/stream/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/compose/target.js';
+import { askOptions } from '../../cli/compose/target.js';
 import { diffStreams } from '../../core/stream/matrix-diff.js';
 import { EXIT } from '../../core/errors.js';
 
@@ -57,16 +57,13 @@ export default class StreamDiff extends SeqCommand {
       return flags['exit-code'] && found.total > 0 ? { ...told, exit: EXIT.no } : told;
     }
     const cluster = await this.cluster();
-    const target = targetFlags(cluster.settings, cluster.nodes);
+    const options = askOptions(cluster);
+    const { target } = options;
     this.step(`comparing ${on.join(' and ')}`);
     const progress = this.longReading('compared');
     const diff = await diffStreams({
-      nodes: cluster.nodes,
-      limitMs: cluster.nodeTimeoutMs,
-      clock: cluster.clock,
+      ...options,
       signal: this.signal,
-      target,
-      expectedCluster: cluster.identity.cluster,
       progress: progress.at,
       on,
       limit: flags.limit,

@@ -7,7 +7,7 @@ import type { FuelCluster } from '../../cli/compose/fuel-nodes.js';
 import { MatrixWriter } from '../../cli/stream/matrix-writer.js';
 import { matrixCells, matrixColumns, matrixResult, rowData, rowLine } from '../../cli/present/stream/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/compose/target.js';
+import { askOptions } from '../../cli/compose/target.js';
 import { strayText } from '../../core/stream/strays.js';
 import { MatrixSummary, openMatrix, type MatrixRow } from '../../core/stream/matrix.js';
 
@@ -50,17 +50,14 @@ export default class StreamInspect extends SeqCommand {
       return this.performFuel(fuel, { from, to, limit }, Boolean(flags.differing));
     }
     const cluster = await this.cluster();
-    const target = targetFlags(cluster.settings, cluster.nodes);
+    const options = askOptions(cluster);
+    const { target } = options;
     const only = new Set(cluster.asked.map((node) => node.id));
     this.step('reading the streams of every node');
     const matrix = await openMatrix(
       {
-        nodes: cluster.nodes,
-        limitMs: cluster.nodeTimeoutMs,
-        clock: cluster.clock,
+        ...options,
         signal: this.signal,
-        target,
-        expectedCluster: cluster.identity.cluster,
         ...(cluster.settings.on === null ? {} : { only }),
       },
       {

@@ -4,7 +4,7 @@ import { FUEL_FLAGS, heightFlag, READ_FLAGS } from '../../cli/support/flags.js';
 import type { FuelCluster } from '../../cli/compose/fuel-nodes.js';
 import { verifyResult } from '../../cli/present/stream/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/compose/target.js';
+import { askOptions } from '../../cli/compose/target.js';
 import { verifyStreams } from '../../core/stream/verify.js';
 import { EXIT } from '../../core/errors.js';
 
@@ -38,17 +38,14 @@ export default class StreamVerify extends SeqCommand {
     const fuel = await this.fuel();
     if (fuel !== null) return this.performFuel(fuel);
     const cluster = await this.cluster();
-    const target = targetFlags(cluster.settings, cluster.nodes);
+    const options = askOptions(cluster);
+    const { target } = options;
     const only = cluster.settings.on === null ? {} : { only: new Set(cluster.asked.map((node) => node.id)) };
     this.step('reading and proving the streams of every node');
     const progress = this.longReading('verified');
     const verified = await verifyStreams({
-      nodes: cluster.nodes,
-      limitMs: cluster.nodeTimeoutMs,
-      clock: cluster.clock,
+      ...options,
       signal: this.signal,
-      target,
-      expectedCluster: cluster.identity.cluster,
       progress: progress.at,
       ...only,
       ...(flags.from === undefined ? {} : { from: flags.from }),

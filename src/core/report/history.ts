@@ -2,6 +2,7 @@
 // (docs/PROTOCOL.md section 2). A block that a later leader had to propose again counts for the term that committed it.
 // Who led is read from what only a leader writes (terms.ts).
 // What nobody recorded is not guessed.
+import type { NodePort } from '../ports.js';
 import type { Epoch, Height } from '../protocol/types.js';
 import { inspectWithProbes } from '../view/inspect.js';
 import { askAll } from '../nodes/ask-all.js';
@@ -48,6 +49,8 @@ export interface History {
 }
 
 export interface HistoryOptions extends MatrixOptions {
+  /** Named nodes that are no members. They are judged, and their streams are not read. */
+  strangers: readonly NodePort[];
   limit: number;
   /** Removes secrets from the text of operators' records. */
   clean: <T>(value: T) => T;
@@ -55,8 +58,10 @@ export interface HistoryOptions extends MatrixOptions {
 }
 
 export async function readHistory(options: HistoryOptions): Promise<History> {
-  const { view, probes } = await inspectWithProbes(options);
+  const { nodes, strangers } = options;
+  const { view, probes: all } = await inspectWithProbes({ ...options, nodes: [...nodes, ...strangers] });
   refuseNoAnswer(view);
+  const probes = all.filter(({ id }) => nodes.some((node) => node.id === id));
   const range = heldRange(probes);
   const terms: Term[] = [];
   const owners = new TermOwners(probes, view.configured);

@@ -10,7 +10,7 @@ import { bar, sparkline, type Theme } from '../theme.js';
 import { line, type Span } from './box.js';
 import { historyRows } from './history.js';
 import { stateTone } from './nodes.js';
-import { shown, type Data, type NodeTrack, type WatchState, type Detail } from '../model-state.js';
+import { memberTracks, shown, type Data, type NodeTrack, type WatchState, type Detail } from '../model-state.js';
 
 type Line = readonly Span[];
 const NAME = 14;
@@ -221,7 +221,7 @@ function heightLines(data: Data, height: number, width: number): Line[] {
       tone: 'dim',
     },
   ]);
-  for (const [at, node] of data.nodes.entries()) {
+  for (const [at, node] of memberTracks(data).entries()) {
     const entry = entryAt(node, height);
     const mark = row.marks[at] ?? '?';
     const damaged = row.verdict.damaged.find((one) => one.node === node.id)?.why;
@@ -243,7 +243,7 @@ function heightLines(data: Data, height: number, width: number): Line[] {
       { text: told },
     ]);
   }
-  const [first] = data.nodes.flatMap((node) => entryAt(node, height) ?? []);
+  const [first] = memberTracks(data).flatMap((node) => entryAt(node, height) ?? []);
   if (first !== undefined)
     lines.push(
       EMPTY,

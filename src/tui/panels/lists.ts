@@ -8,7 +8,7 @@ import { clockOf, shortAge, widthOf } from '../text.js';
 import type { Theme, Tone } from '../theme.js';
 import { table, type Column } from './box.js';
 import { noteText } from './nodes.js';
-import { shown, type WatchState } from '../model-state.js';
+import { memberTracks, shown, type WatchState } from '../model-state.js';
 
 export interface Rows {
   rows: string[];
@@ -113,7 +113,7 @@ export function eventRows(state: WatchState, theme: Theme, width: number, height
 
 export function agreementRows(state: WatchState, theme: Theme, width: number, height: number): Rows {
   const list = agreementList(state).map((one) => one.value);
-  const { nodes } = shown(state);
+  const nodes = memberTracks(shown(state));
   // In a narrow panel the nodes' names and the class are more important than epoch and age.
   const others = width < 60 ? 22 : 36;
   const cell = Math.max(

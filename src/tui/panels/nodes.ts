@@ -60,6 +60,7 @@ function persistence(info: Record<string, string>): string {
 
 const dim = (one: NodeLine): Tone => (silent(one) ? 'dim' : 'plain');
 
+const stateOf = (one: NodeLine): string => one.row?.state ?? '?';
 const holderOf = (one: NodeLine): string =>
   fact(one, (view) => (view.lock === null ? '-' : sequencerOf(view.lock.owner)));
 const epochOf = (one: NodeLine): string => fact(one, (view) => String(view.epoch));
@@ -83,8 +84,8 @@ function leaseColumns(width: number, lines: readonly NodeLine[]): Column<NodeLin
     { head: 'NODE', width: widest(ids, 4, share), text: (one) => one.track.id, tone: () => 'bold' },
     {
       head: 'STATE',
-      width: 7,
-      text: (one) => one.row?.state ?? '?',
+      width: widest(lines.map(stateOf), 7, 8),
+      text: stateOf,
       tone: (one) => (one.row === null ? 'dim' : stateTone(one.row.state)),
     },
     { head: 'HOLDER', width: widest(lines.map(holderOf), 6, share), text: holderOf, tone: dim },
@@ -255,8 +256,8 @@ export function plainNodeRows(state: WatchState, theme: Theme, width: number, he
     { head: 'NODE', width: name, text: (one) => one.track.id, tone: () => 'bold' },
     {
       head: 'STATE',
-      width: 7,
-      text: (one) => one.row?.state ?? '?',
+      width: widest(lines.map(stateOf), 7, 8),
+      text: stateOf,
       tone: (one) => (one.row === null ? 'dim' : stateTone(one.row.state)),
     },
     { head: 'HEAD', width: 9, align: 'right', text: (one) => fact(one, (view) => String(view.head)) },
