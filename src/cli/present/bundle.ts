@@ -1,6 +1,7 @@
 // An export → Result. Pure. The names in `data` are a contract (schemas/stream.export.json).
 import type { Exported } from '../../core/bundle/export.js';
 import type { Result } from './result.js';
+import { rangeData } from './stream/differences.js';
 
 export function exportResult(
   { view, range, nodes }: Exported,
@@ -12,7 +13,7 @@ export function exportResult(
     data: {
       ...file,
       cluster: view.cluster,
-      range: range === null ? null : { heightFrom: range.from, heightTo: range.to },
+      range: rangeData(range),
       nodes,
       then: { verdict: view.verdict, reason: view.reason, reasonCode: view.reasonCode },
       next,

@@ -121,6 +121,12 @@ export const GLOBAL_FLAGS = {
   'quorum-budget': countFlag({ ...DIALECT.quorumBudget, hidden: true }),
 };
 
+/** A part of the chain: `--from` and `--to`. */
+export const RANGE_FLAGS = {
+  from: heightFlag({ description: 'the lowest height' }),
+  to: heightFlag({ description: 'the highest height' }),
+};
+
 /** For commands that only read: all of them can also answer from a file that `seq stream export` wrote. */
 export const BUNDLE_FLAG = {
   'from-bundle': Flags.string({

@@ -1,7 +1,7 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
 import { usageError } from '../../cli/support/failure.js';
-import { FUEL_FLAGS, heightFlag, READ_FLAGS, positiveFlag } from '../../cli/support/flags.js';
+import { FUEL_FLAGS, READ_FLAGS, positiveFlag, RANGE_FLAGS } from '../../cli/support/flags.js';
 import { diffResult } from '../../cli/present/stream/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
 import { askOptions } from '../../cli/compose/target.js';
@@ -22,8 +22,7 @@ export default class StreamDiff extends SeqCommand {
   static override flags = {
     ...READ_FLAGS,
     ...FUEL_FLAGS,
-    from: heightFlag({ description: 'the lowest height' }),
-    to: heightFlag({ description: 'the highest height' }),
+    ...RANGE_FLAGS,
     limit: positiveFlag({ default: 1000, description: 'differences listed at most' }),
     'exit-code': Flags.boolean({ description: 'exit 1 when they differ' }),
   };

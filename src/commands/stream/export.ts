@@ -1,7 +1,7 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
 import { usageError } from '../../cli/support/failure.js';
-import { heightFlag } from '../../cli/support/flags.js';
+import { RANGE_FLAGS } from '../../cli/support/flags.js';
 import { secretsOf } from '../../cli/support/operator.js';
 import { exportResult } from '../../cli/present/bundle.js';
 import type { Result } from '../../cli/present/result.js';
@@ -32,8 +32,7 @@ export default class StreamExport extends SeqCommand {
       helpValue: 'FILE',
       description: 'where to write it (seq-CLUSTER-TIME.bundle here); never over a file that is there',
     }),
-    from: heightFlag({ description: 'the lowest height' }),
-    to: heightFlag({ description: 'the highest height' }),
+    ...RANGE_FLAGS,
     'no-payloads': Flags.boolean({ description: 'leave the content of the blocks out' }),
   };
   protected readonly kind = 'stream.export';

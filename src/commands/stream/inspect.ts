@@ -1,7 +1,7 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
 import { usageError } from '../../cli/support/failure.js';
-import { FUEL_FLAGS, heightFlag, READ_FLAGS, positiveFlag } from '../../cli/support/flags.js';
+import { FUEL_FLAGS, heightFlag, READ_FLAGS, positiveFlag, RANGE_FLAGS } from '../../cli/support/flags.js';
 import type { FuelRow } from '../../core/dialect-fuel/matrix.js';
 import type { FuelCluster } from '../../cli/compose/fuel-nodes.js';
 import { MatrixWriter } from '../../cli/stream/matrix-writer.js';
@@ -29,8 +29,7 @@ export default class StreamInspect extends SeqCommand {
   static override flags = {
     ...READ_FLAGS,
     ...FUEL_FLAGS,
-    from: heightFlag({ description: 'the lowest height' }),
-    to: heightFlag({ description: 'the highest height' }),
+    ...RANGE_FLAGS,
     height: heightFlag({ exclusive: ['from', 'to'], description: 'this height alone' }),
     limit: positiveFlag({ description: 'heights at most, from the top (20; all of --from … --to)' }),
     differing: Flags.boolean({ description: 'only heights at which not all nodes are the same' }),

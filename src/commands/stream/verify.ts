@@ -1,6 +1,6 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
-import { FUEL_FLAGS, heightFlag, READ_FLAGS } from '../../cli/support/flags.js';
+import { FUEL_FLAGS, READ_FLAGS, RANGE_FLAGS } from '../../cli/support/flags.js';
 import type { FuelCluster } from '../../cli/compose/fuel-nodes.js';
 import { verifyResult } from '../../cli/present/stream/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
@@ -25,8 +25,7 @@ export default class StreamVerify extends SeqCommand {
   static override flags = {
     ...READ_FLAGS,
     ...FUEL_FLAGS,
-    from: heightFlag({ description: 'the lowest height' }),
-    to: heightFlag({ description: 'the highest height' }),
+    ...RANGE_FLAGS,
     'exit-code': Flags.boolean({
       description: 'always so: exit 1 when there is a violation, 69 when too few nodes could be read',
     }),

@@ -57,22 +57,33 @@ export function requireExpected(
   expect: { leader?: string; epoch?: number },
   next: string[],
 ): void {
-  const is = leader?.id ?? '';
+  requireExpectedOf({ leader: leader?.id ?? '', epoch: leader?.epoch ?? null }, expect, next);
+}
+
+/** The same where the epoch is known although nobody leads (`leader` is '' then). */
+export function requireExpectedOf(
+  is: { leader: string; epoch: number | null },
+  expect: { leader?: string; epoch?: number },
+  next: string[],
+): void {
   const wrong =
-    expect.leader !== undefined && expect.leader !== is
-      ? `${is === '' ? 'nobody' : is} leads, not ${expect.leader}`
-      : expect.epoch !== undefined && expect.epoch !== leader?.epoch
-        ? `the epoch is ${leader?.epoch ?? "nobody's"}, not ${expect.epoch}`
+    expect.leader !== undefined && expect.leader !== is.leader
+      ? `${is.leader === '' ? 'nobody' : is.leader} leads, not ${expect.leader}`
+      : expect.epoch !== undefined && expect.epoch !== is.epoch
+        ? `the epoch is ${is.epoch ?? "nobody's"}, not ${expect.epoch}`
         : '';
-  if (wrong !== '')
-    throw new SeqError({
-      code: 'EXPECTATION',
-      exit: EXIT.precondition,
-      message: wrong,
-      why: 'the cluster is not as expected',
-      changed: 'nothing',
-      next,
-    });
+  if (wrong !== '') throw unexpected(wrong, next);
+}
+
+export function unexpected(message: string, next: string[]): SeqError {
+  return new SeqError({
+    code: 'EXPECTATION',
+    exit: EXIT.precondition,
+    message,
+    why: 'the cluster is not as expected',
+    changed: 'nothing',
+    next,
+  });
 }
 
 /** Throws unless `needed` nodes accepted. `what` is a noun phrase, e.g. `the hold`. */

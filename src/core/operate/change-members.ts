@@ -8,7 +8,7 @@ import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { bounded } from '../nodes/ask-all.js';
 import { changeNodes, requireExpected } from '../nodes/change-all.js';
 import { pause } from '../nodes/pause.js';
-import type { Clock, NodePort, Random } from '../ports.js';
+import type { NodePort } from '../ports.js';
 import {
   memberOf,
   memoryNamed,
@@ -26,6 +26,7 @@ import { serverOf, type Height, type NodeReply, type NodeView } from '../protoco
 import type { ClusterView } from '../view/cluster-view.js';
 import { inspectWithProbes } from '../view/inspect.js';
 import { refuseUnfit } from './bootstrap.js';
+import type { OperatorChange } from './operator-change.js';
 import { Refusals } from './refusals.js';
 
 const EVERY_MS = 50;
@@ -38,24 +39,11 @@ export type WantedChange =
   | { kind: 'remove'; id: string; server: NodePort | null }
   | { kind: 'set'; settings: Extract<MembersChange, { kind: 'set' }>['settings'] };
 
-export interface ChangeMembersOptions {
-  /** The members that were found. */
-  nodes: readonly NodePort[];
+export interface ChangeMembersOptions extends OperatorChange<ChangePlan> {
   wanted: WantedChange;
-  limitMs: number;
-  timeoutMs: number;
-  clock: Clock;
-  random: Random;
-  signal: AbortSignal;
-  expectedCluster: string;
-  target: string;
   reason: string;
   operator: Operator;
-  dryRun: boolean;
-  expect: { leader?: string; epoch?: number };
-  confirm(plan: ChangePlan): Promise<void>;
   changing(state: 'unknown' | 'some', nodes: string[]): void;
-  step(doing: string): void;
 }
 
 export interface ChangePlan {

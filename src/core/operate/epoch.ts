@@ -11,7 +11,7 @@ import { refuseNoAnswer } from '../view/no-answer.js';
 import type { LeaderRow } from '../view/cluster-view.js';
 import { inspectWithProbes } from '../view/inspect.js';
 import { bounded } from '../nodes/ask-all.js';
-import { changeOf, type NodeChange } from '../nodes/change-all.js';
+import { changeOf, requireExpectedOf, type NodeChange } from '../nodes/change-all.js';
 
 export interface EpochProbeOptions {
   nodes: readonly NodePort[];
@@ -150,22 +150,8 @@ export async function healEpochs(options: HealOptions): Promise<HealDone> {
 }
 
 function refuseUnexpected(epochs: EpochView, { expect, target }: HealOptions): void {
-  const is = epochs.leader?.id ?? '';
-  const wrong =
-    expect.leader !== undefined && expect.leader !== is
-      ? `${is === '' ? 'nobody' : is} leads, not ${expect.leader}`
-      : expect.epoch !== undefined && expect.epoch !== epochs.reference
-        ? `the epoch is ${epochs.reference}, not ${expect.epoch}`
-        : '';
-  if (wrong === '') return;
-  throw new SeqError({
-    code: 'EXPECTATION',
-    exit: EXIT.precondition,
-    message: wrong,
-    why: 'the cluster is not as expected',
-    changed: 'nothing',
-    next: [`seq epoch show${target === '' ? '' : ` ${target}`}`],
-  });
+  const is = { leader: epochs.leader?.id ?? '', epoch: epochs.reference };
+  requireExpectedOf(is, expect, [`seq epoch show ${target}`.trim()]);
 }
 
 function failUnlessAll(changes: readonly NodeChange[], plan: HealPlan, target: string): void {

@@ -4,7 +4,7 @@
 import { EXIT, SeqError } from '../errors.js';
 import { bounded } from '../nodes/ask-all.js';
 import { recordChange, type Operator } from '../nodes/audit-record.js';
-import { changeOf, type NodeChange } from '../nodes/change-all.js';
+import { changeOf, unexpected, type NodeChange } from '../nodes/change-all.js';
 import { pause } from '../nodes/pause.js';
 import type { Clock, NodePort } from '../ports.js';
 import { sequencerOf, type Epoch, type Owner } from '../protocol/types.js';
@@ -164,15 +164,7 @@ function refuseUnexpected(options: FreeLocksOptions, plan: FreeLocksPlan, first:
       : expectEpoch !== undefined && expectEpoch !== plan.epoch
         ? `the epoch is ${plan.epoch}, not ${expectEpoch}`
         : '';
-  if (wrong === '') return;
-  throw new SeqError({
-    code: 'EXPECTATION',
-    exit: EXIT.precondition,
-    message: wrong,
-    why: 'the cluster is not as expected',
-    changed: 'nothing',
-    next: [commandIn(options, 'seq status')],
-  });
+  if (wrong !== '') throw unexpected(wrong, [commandIn(options, 'seq status')]);
 }
 
 function landed(changes: readonly NodeChange[]): string[] {

@@ -4,33 +4,21 @@
 import type { ErrorCode } from '../error-codes.js';
 import { pause } from '../nodes/pause.js';
 import { EXIT, SeqError } from '../errors.js';
-import type { Clock, NodePort, Random } from '../ports.js';
 import { quorumOf } from '../protocol/quorum.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 import { changeNodes, requireAccepted, requireExpected } from '../nodes/change-all.js';
 import { inspectWithProbes } from '../view/inspect.js';
+import type { OperatorChange } from './operator-change.js';
 import { bounded } from '../nodes/ask-all.js';
 import { failWhenRefused, type Waiting } from './refusals.js';
 
 const EVERY_MS = 50;
 
-export interface AskReplacementOptions {
-  nodes: readonly NodePort[];
+export interface AskReplacementOptions extends OperatorChange<ReplacementPlan> {
   wanted: readonly string[];
   why: string;
   by: string;
-  limitMs: number;
-  timeoutMs: number;
-  clock: Clock;
-  random: Random;
-  signal: AbortSignal;
-  expectedCluster: string;
-  target: string;
-  dryRun: boolean;
-  expect: { leader?: string; epoch?: number };
-  confirm(plan: ReplacementPlan): Promise<void>;
   changing(): void;
-  step(doing: string): void;
 }
 
 export interface ReplacementPlan {

@@ -7,7 +7,7 @@ import type { ErrorCode } from '../error-codes.js';
 import { pause } from '../nodes/pause.js';
 import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../errors.js';
-import type { Clock, NodePort, Random } from '../ports.js';
+import type { NodePort } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
 import { displaced, memberOf } from '../protocol/configuration.js';
 import { quorumOf } from '../protocol/quorum.js';
@@ -18,6 +18,7 @@ import { changeNodes, nodeMoved, requireExpected } from '../nodes/change-all.js'
 import type { ClusterView, LeaderRow, NodeProbe } from '../view/cluster-view.js';
 import { inspectCluster, inspectWithProbes } from '../view/inspect.js';
 import { configurationAmong } from '../view/membership.js';
+import type { OperatorChange } from './operator-change.js';
 import { Refusals } from './refusals.js';
 import { bounded } from '../nodes/ask-all.js';
 
@@ -25,27 +26,15 @@ const EVERY_MS = 100;
 /** The leader may refuse because it does not know yet that the old server is out. Then the request is made again. */
 const ASK_AGAIN_MS = 1500;
 
-export interface ReplaceOptions {
-  nodes: readonly NodePort[];
+export interface ReplaceOptions extends OperatorChange<ReplacePlan> {
   id: string;
   /** The new server, under the node's id. */
   successor: NodePort;
   /** The operator says that the old server, which does not answer, will never come back. */
   oldIsGone: boolean;
-  limitMs: number;
-  timeoutMs: number;
-  clock: Clock;
-  random: Random;
-  signal: AbortSignal;
-  expectedCluster: string;
-  target: string;
   reason: string;
   operator: Operator;
-  dryRun: boolean;
-  expect: { leader?: string; epoch?: number };
-  confirm(plan: ReplacePlan): Promise<void>;
   changing(state: 'unknown' | 'some', nodes: string[]): void;
-  step(doing: string): void;
 }
 
 export interface ReplacePlan {

@@ -5,7 +5,7 @@ import { EXIT, SeqError } from '../errors.js';
 import type { Random } from '../ports.js';
 import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { displaced } from '../protocol/configuration.js';
-import { nodeMoved } from '../nodes/change-all.js';
+import { nodeMoved, requireExpectedOf } from '../nodes/change-all.js';
 import { gatherEvidence, type EvidenceOptions, type RepairEvidence } from './evidence.js';
 import { planRepair, type Hand, type RepairPlan, type RepairWish } from './plan.js';
 import { repairByLeader } from './by-leader.js';
@@ -187,25 +187,10 @@ function whatMoved(before: RepairPlan, now: RepairPlan): string {
 }
 
 function refuseUnexpected({ view }: RepairEvidence, { expect, target }: RepairOptions): void {
-  const is = view.leader?.id ?? '';
   const epoch =
     view.leader?.epoch ??
     Math.max(0, ...view.nodes.flatMap((node) => (node.admitted && node.epoch !== null ? [node.epoch] : [])));
-  const wrong =
-    expect.leader !== undefined && expect.leader !== is
-      ? `${is === '' ? 'nobody' : is} leads, not ${expect.leader}`
-      : expect.epoch !== undefined && expect.epoch !== epoch
-        ? `the epoch is ${epoch}, not ${expect.epoch}`
-        : '';
-  if (wrong === '') return;
-  throw new SeqError({
-    code: 'EXPECTATION',
-    exit: EXIT.precondition,
-    message: wrong,
-    why: 'the cluster is not as expected',
-    changed: 'nothing',
-    next: [`seq repair plan ${target}`.trim()],
-  });
+  requireExpectedOf({ leader: view.leader?.id ?? '', epoch }, expect, [`seq repair plan ${target}`.trim()]);
 }
 
 /** Nothing can be written yet, because a person has to choose first. */

@@ -2,6 +2,7 @@
 import type { History } from '../../../core/report/history.js';
 import { seconds } from './cluster-view.js';
 import type { Result } from '../result.js';
+import { rangeData } from '../stream/differences.js';
 
 export function historyResult({ view, range, terms, changes }: History): Result {
   const rows = terms.map(({ openMs: _, ...term }) => ({ ...term, durationMs: term.lastAt - term.firstAt }));
@@ -19,7 +20,7 @@ export function historyResult({ view, range, terms, changes }: History): Result 
   return {
     data: {
       cluster: view.cluster,
-      range: range === null ? null : { heightFrom: range.from, heightTo: range.to },
+      range: rangeData(range),
       terms: rows,
       changes: shown,
     },

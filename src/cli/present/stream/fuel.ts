@@ -7,6 +7,7 @@ import type { FuelVerified } from '../../../core/dialect-fuel/verify.js';
 import { short } from '../../../core/dialect-fuel/describe.js';
 import { marginText, seconds } from '../cluster/cluster-view.js';
 import type { Cell, Column, Result } from '../result.js';
+import { DIFFERENCE_COLUMNS, rangeData } from './differences.js';
 
 const DIALECT = 'fuel';
 const FUEL_LEGEND =
@@ -336,28 +337,18 @@ export function fuelDiffResult(
     items: differences,
     tables: [
       {
-        columns: [
-          { key: 'height', align: 'right' },
-          { key: 'node' },
-          { key: 'kind' },
-          { key: 'has' },
-          { key: 'wanted' },
-        ],
-        rows: differences.map((one) => ({
-          height: one.height,
-          node: one.node,
-          kind: one.kind,
-          has: one.has.map(short).join(' '),
-          wanted: one.wanted.map(short).join(' '),
+        columns: DIFFERENCE_COLUMNS,
+        rows: differences.map(({ height, node, kind, has, wanted }) => ({
+          height,
+          node,
+          kind,
+          has: has.map(short).join(' '),
+          wanted: wanted.map(short).join(' '),
         })),
       },
     ],
     meta: metaOf(diff.probes, 0, options.quorum),
   };
-}
-
-function rangeData(range: { from: number; to: number } | null): { heightFrom: number; heightTo: number } | null {
-  return range === null ? null : { heightFrom: range.from, heightTo: range.to };
 }
 
 function metaOf(probes: readonly FuelProbe[], unread: number, quorum: number) {

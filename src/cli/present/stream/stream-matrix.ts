@@ -7,6 +7,7 @@ import type { Diff } from '../../../core/stream/matrix-diff.js';
 import type { Verified } from '../../../core/stream/verify.js';
 import { wire } from '../envelope.js';
 import type { Column, Result, Table } from '../result.js';
+import { DIFFERENCE_COLUMNS, rangeData } from './differences.js';
 import { itemData, itemsOf, itemText } from './tail-lines.js';
 import { seconds } from '../cluster/cluster-view.js';
 
@@ -349,19 +350,13 @@ export function diffResult(diff: Diff, on: readonly string[], target: string): R
     warnings: strays.untold,
     tables: [
       {
-        columns: [
-          { key: 'height', align: 'right' },
-          { key: 'node' },
-          { key: 'kind' },
-          { key: 'has' },
-          { key: 'wanted' },
-        ],
-        rows: differences.map((one) => ({
-          height: one.height,
-          node: one.node,
-          kind: one.kind,
-          has: one.has?.slice(0, 16),
-          wanted: one.wanted?.slice(0, 16),
+        columns: DIFFERENCE_COLUMNS,
+        rows: differences.map(({ height, node, kind, has, wanted }) => ({
+          height,
+          node,
+          kind,
+          has: has?.slice(0, 16),
+          wanted: wanted?.slice(0, 16),
         })),
       },
       ...strayTables(strays.found),
@@ -378,10 +373,6 @@ function strayTables(strays: readonly Stray[]): Table[] {
       rows: strays.map(({ node, id, writer, why }) => ({ node, entry: id, writer: writer === '' ? '?' : writer, why })),
     },
   ];
-}
-
-function rangeData(range: { from: number; to: number } | null): { heightFrom: number; heightTo: number } | null {
-  return range === null ? null : { heightFrom: range.from, heightTo: range.to };
 }
 
 function sentence(kind: string): string {
