@@ -1,9 +1,8 @@
 import { makeBlock } from '../../src/core/chain/block.js';
 import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { RedisNode } from '../../src/core/redis/node.js';
 import type { Block, NodeCall } from '../../src/core/protocol/types.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
 import {
   A,
   B,
@@ -12,30 +11,16 @@ import {
   lead,
   LIMIT,
   must,
-  openNode,
   picture,
-  plainClient,
   refusedUnchanged,
   TTL,
   write,
+  withOneServer,
 } from './fixture.js';
 
-let server: RedisServer;
 let node: RedisNode;
 let redis: Redis;
-beforeAll(async () => {
-  server = await startRedis();
-  node = openNode(server);
-  redis = plainClient(server);
-});
-afterAll(async () => {
-  await node.close();
-  redis.disconnect();
-  await server.stop();
-});
-beforeEach(async () => {
-  await redis.flushall();
-});
+withOneServer((one) => ({ node, redis } = one));
 
 const blocks = chain(8);
 const at = (height: number): Block => blocks[height - 1] as Block;

@@ -1,10 +1,11 @@
 // What the Lua and connection tests share: one identity, chains of blocks, a node in a known state, and a picture of
 // all data. `withoutShortcuts` makes all of them go the plain way (plain-way.test.ts).
 import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import type { Block, NodeCall, NodeReply, ReplyTo } from '../../src/core/protocol/types.js';
 import { RedisNode, type RedisNodeOptions } from '../../src/core/redis/node.js';
-import type { RedisServer } from '../support/redis-server.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
 
 export const IDENTITY = { cluster: 'test.1', lane: '' };
 export const GENESIS = genesisHash('test', '');
@@ -140,4 +141,28 @@ export async function refusedUnchanged(
   for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
     if (before[key] !== after[key]) throw new Error(`${call.script} refused with ${reason}, yet ${key} changed`);
   }
+}
+
+export interface OneServer {
+  server: RedisServer;
+  node: RedisNode;
+  redis: Redis;
+}
+
+/** One server for all tests of a file, emptied before each: the node as `seq` opens it, and a plain client. */
+export function withOneServer(opened: (one: OneServer) => void): void {
+  let one: OneServer;
+  beforeAll(async () => {
+    const server = await startRedis();
+    one = { server, node: openNode(server), redis: plainClient(server) };
+    opened(one);
+  });
+  afterAll(async () => {
+    await one.node.close();
+    one.redis.disconnect();
+    await one.server.stop();
+  });
+  beforeEach(async () => {
+    await one.redis.flushall();
+  });
 }

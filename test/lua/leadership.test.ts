@@ -1,8 +1,7 @@
 import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { RedisNode } from '../../src/core/redis/node.js';
 import type { NodeCall } from '../../src/core/protocol/types.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
 import {
   A,
   B,
@@ -11,30 +10,16 @@ import {
   lead,
   LIMIT,
   must,
-  openNode,
   picture,
-  plainClient,
   refusedUnchanged,
   TTL,
   write,
+  withOneServer,
 } from './fixture.js';
 
-let server: RedisServer;
 let node: RedisNode;
 let redis: Redis;
-beforeAll(async () => {
-  server = await startRedis();
-  node = openNode(server);
-  redis = plainClient(server);
-});
-afterAll(async () => {
-  await node.close();
-  redis.disconnect();
-  await server.stop();
-});
-beforeEach(async () => {
-  await redis.flushall();
-});
+withOneServer((one) => ({ node, redis } = one));
 
 const promote = (owner = A, expectedEpoch = 0, previousOwner?: string): NodeCall => ({
   script: 'promote_leader',

@@ -1,26 +1,12 @@
 import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { RedisNode } from '../../src/core/redis/node.js';
 import type { Expectation, NodeCall, Presence } from '../../src/core/protocol/types.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { A, bootstrap, lead, must, openNode, picture, plainClient, refusedUnchanged, TTL } from './fixture.js';
+import { A, bootstrap, lead, must, picture, refusedUnchanged, TTL, withOneServer } from './fixture.js';
 
-let server: RedisServer;
 let node: RedisNode;
 let redis: Redis;
-beforeAll(async () => {
-  server = await startRedis();
-  node = openNode(server);
-  redis = plainClient(server);
-});
-afterAll(async () => {
-  await node.close();
-  redis.disconnect();
-  await server.stop();
-});
-beforeEach(async () => {
-  await redis.flushall();
-});
+withOneServer((one) => ({ node, redis } = one));
 
 const view = async () => (await must(node, { script: 'inspect' })).value;
 const request = {

@@ -321,10 +321,19 @@ export class Operator {
       cluster,
     });
     const { admitted } = await replaceNode({
-      nodes: open(cluster),
+      ...this.asked(open, cluster, clock),
       id: operatorTask.node,
       successor,
       oldIsGone: operatorTask.gone,
+    });
+    world.replaced(operatorTask.node, operatorTask.successor);
+    return `${operatorTask.node} is ${operatorTask.successor.url}, admitted at height ${admitted?.head ?? 0}`;
+  }
+
+  /** Of a change for which an operator asks the leader. */
+  private asked(open: (cluster: string) => NodePort[], cluster: string, clock: Clock) {
+    return {
+      nodes: open(cluster),
       limitMs: LIMIT_MS,
       timeoutMs: TIMEOUT_MS,
       clock,
@@ -339,9 +348,7 @@ export class Operator {
       confirm: async () => {},
       changing: () => {},
       step: () => {},
-    });
-    world.replaced(operatorTask.node, operatorTask.successor);
-    return `${operatorTask.node} is ${operatorTask.successor.url}, admitted at height ${admitted?.head ?? 0}`;
+    };
   }
 
   private async resize(open: (cluster: string) => NodePort[], clock: Clock, life: OneLife): Promise<string> {
@@ -352,22 +359,8 @@ export class Operator {
     const cluster = await this.clusterShown(open);
     const port = new SimPort(world.wire, this.linkTo(server), life, { ...world.wire.identity, cluster });
     const { plan, made } = await changeMembers({
-      nodes: open(cluster),
+      ...this.asked(open, cluster, clock),
       wanted: change === 'add' ? { kind: 'add', server: port } : { kind: 'remove', id: server.id, server: port },
-      limitMs: LIMIT_MS,
-      timeoutMs: TIMEOUT_MS,
-      clock,
-      random: this.prng,
-      signal: NO_SIGNAL,
-      expectedCluster: cluster,
-      target: '',
-      reason: 'simulated',
-      operator: this.person,
-      dryRun: false,
-      expect: {},
-      confirm: async () => {},
-      changing: () => {},
-      step: () => {},
     });
     this.tellEverybody();
     return `${plan.before.members.join(' ')} → ${plan.after.members.join(' ')} by ${made?.version ?? '?'}`;
