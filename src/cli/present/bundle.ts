@@ -1,7 +1,7 @@
 // An export → Result. Pure. The names in `data` are a contract (schemas/stream.export.json).
 import type { Exported } from '../../core/bundle/export.js';
 import type { Result } from './result.js';
-import { rangeData } from './stream/differences.js';
+import { rangeData } from './range.js';
 
 export function exportResult(
   { view, range, nodes }: Exported,

@@ -2,7 +2,7 @@
 import type { History } from '../../../core/report/history.js';
 import { seconds } from './cluster-view.js';
 import type { Result } from '../result.js';
-import { rangeData } from '../stream/differences.js';
+import { rangeData } from '../range.js';
 
 export function historyResult({ view, range, terms, changes }: History): Result {
   const rows = terms.map(({ openMs: _, ...term }) => ({ ...term, durationMs: term.lastAt - term.firstAt }));

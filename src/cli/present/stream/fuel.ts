@@ -7,7 +7,8 @@ import type { FuelVerified } from '../../../core/dialect-fuel/verify.js';
 import { short } from '../../../core/dialect-fuel/describe.js';
 import { marginText, seconds } from '../cluster/cluster-view.js';
 import type { Cell, Column, Result } from '../result.js';
-import { DIFFERENCE_COLUMNS, rangeData } from './differences.js';
+import { rangeData } from '../range.js';
+import { DIFFERENCE_COLUMNS } from './differences.js';
 
 const DIALECT = 'fuel';
 const FUEL_LEGEND =

@@ -7,7 +7,8 @@ import type { Diff } from '../../../core/stream/matrix-diff.js';
 import type { Verified } from '../../../core/stream/verify.js';
 import { wire } from '../envelope.js';
 import type { Column, Result, Table } from '../result.js';
-import { DIFFERENCE_COLUMNS, rangeData } from './differences.js';
+import { rangeData } from '../range.js';
+import { DIFFERENCE_COLUMNS } from './differences.js';
 import { itemData, itemsOf, itemText } from './tail-lines.js';
 import { seconds } from '../cluster/cluster-view.js';
 
