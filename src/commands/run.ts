@@ -76,6 +76,9 @@ export default class Run extends SeqCommand {
     'adopt-nodes': Flags.boolean({
       description: 'the listed nodes are all nodes of a cluster that version 0.1.0 made (once, on one sequencer)',
     }),
+    'adopt-producer': Flags.boolean({
+      description: 'the lane takes the producer of this sequencer, when it leads (once)',
+    }),
     'no-readmit': Flags.boolean({
       description: 'when leading, leave out nodes that lost their memory instead of re-admitting them',
     }),

@@ -173,8 +173,19 @@ export interface ChainStore {
   append(block: CommittedBlock): Promise<void>;
   /** Syncs a write that changes nothing. It measures the disk. A store in memory has none. */
   checkDisk?(): Promise<void>;
-  /** The first receipt of this key within the de-duplication window, with the SHA-256 of the item's bytes (hex). */
-  receipt(key: string): (Receipt & { digest: string }) | undefined;
+  /**
+   * The first receipt of this key within the de-duplication window, with the SHA-256 of the item's bytes (hex).
+   * 'unproven': what it remembers of this key is damaged, and nobody can say whether the item is in the chain.
+   */
+  receipt(key: string): (Receipt & { digest: string }) | 'unproven' | undefined;
+  /** Looks at some more of what is on disk. False: it has looked at all of it. A store in memory has none. */
+  scrub?(): Promise<boolean>;
+  /** How many keys it could not prove when it was asked. The next scrub settles them. */
+  readonly unprovenKeys?: number;
+  /** True while what it remembers of keys is made anew: then it knows of no key that it is unknown. */
+  readonly keysInDoubt?: boolean;
+  /** The listener is told what was wrong with remembered keys, first of this block, once it is right. */
+  onKeysRepaired?(listener: (height: Height, what: string) => void): void;
   /** The lowest floor f so that blocks f+1…head keep within both limits (exact). 0 when all blocks fit. */
   retainedFloor(limits: { blocks: number; bytes: number }): Height;
   close(): Promise<void>;

@@ -499,8 +499,9 @@ export class PrivateCluster {
 
 /** The arguments of `seq run` that the cluster fixes when it is made. */
 function agreedArgs(runArgs: readonly string[]): string[] {
-  return ['--max-block-bytes', '--dedup-window', '--dedup-items'].flatMap((flag) => {
+  const given = ['--max-block-bytes', '--dedup-window', '--dedup-items', '--producer'].flatMap((flag) => {
     const at = runArgs.indexOf(flag);
     return at < 0 ? [] : runArgs.slice(at, at + 2);
   });
+  return given.includes('--producer') ? given : [...given, '--producer', runArgs.includes('--') ? 'exec' : 'batch'];
 }

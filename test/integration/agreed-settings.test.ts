@@ -1,5 +1,5 @@
 // What every sequencer of a cluster does alike is decided when the cluster is made: the de-duplication window, the
-// number of remembered keys, the largest block. On real servers and processes.
+// number of remembered keys, the largest block, and the producer of a lane. On real servers and processes.
 import { expect, test } from 'vitest';
 import {
   endAllAfterEach,
@@ -8,6 +8,7 @@ import {
   redis,
   start,
   until,
+  view,
   type LiveSequencer,
   type Nodes,
 } from '../support/live-sequencers.js';
@@ -74,3 +75,38 @@ test('a window of 24 h, and a hand-over after more than a second → an item is 
   const again = await until('an answer', () => b.submit('paid once'));
   expect(again.height, 'the item is sequenced once').toBe(receipt.height);
 }, 240_000);
+
+test('a batch sequencer on a lane of exec → refused by name; adopted once, and exec is refused', async () => {
+  const nodes = await threeServers();
+  await initialise(nodes, ['--producer', 'exec']);
+  const run = (more: string[]) =>
+    runSeq(newHome(), ['run', ...flagsOf(nodes), '--id', 'b', '--node-timeout', '2s', '--ttl', '6s', ...more]);
+  const batch = await run([]);
+  expect(batch.code, batch.stderr).toBe(78);
+  expect(batch.stderr.replace(/\s+/g, ' ')).toContain(
+    'the producer of this lane is exec (seq/exec/1), and batch (seq/items/1) by what this sequencer was started with',
+  );
+  expect(batch.stderr).toContain('--adopt-producer');
+  const a = await start('a', nodes, ['--adopt-producer']);
+  await until('the lane to take it', async () =>
+    (await view(nodes['r1']!)).config.includes('producer=batch:seq/items/1') ? true : undefined,
+  );
+  await until('a to lead on', a.leads);
+  const exec = await run(['--producer', 'exec', '--', 'cat']);
+  expect(exec.code, exec.stderr).toBe(78);
+  expect(exec.stderr.replace(/\s+/g, ' ')).toContain('exec (seq/exec/1) by --producer');
+}, 180_000);
+
+test('seq cluster set --producer → noted without a leader of the new one, and the old leader ends with 78', async () => {
+  const nodes = await threeServers();
+  await initialise(nodes);
+  const a = await start('a', nodes);
+  await until('the lane to take its producer', async () =>
+    (await view(nodes['r1']!)).config.includes('producer=batch') ? true : undefined,
+  );
+  await until('a to lead', a.leads);
+  const set = await runSeq(newHome(), ['cluster', 'set', ...flagsOf(nodes), '--producer', 'exec', '--yes']);
+  expect(set.code, set.stderr).toBe(0);
+  expect(set.stdout).toContain('producer exec (seq/exec/1)');
+  expect(await until('its end', () => Promise.resolve(a.ended() ?? undefined))).toBe(78);
+}, 180_000);

@@ -38,7 +38,13 @@ function checked(
     view: {
       outcome: 'accepted',
       incarnation: 'n',
-      value: { admission: 'admitted', admissionWhy: '', sequencers: [], ...over.view } as unknown as NodeView,
+      value: {
+        admission: 'admitted',
+        admissionWhy: '',
+        config: '',
+        sequencers: [],
+        ...over.view,
+      } as unknown as NodeView,
     },
     checkup: {
       outcome: 'accepted',
@@ -64,6 +70,9 @@ const LIMITS = (mib: number) =>
   `normal ${mib * 1024 * 1024} 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60`;
 const sequencer = (id: string, configDigest: string, ttlMs: string): Presence =>
   ({ id, configDigest, url: '', extra: { ttlMs } }) as unknown as Presence;
+const producing = (id: string, producer: string): Presence =>
+  ({ id, configDigest: '', url: '', extra: { producer } }) as unknown as Presence;
+const AGREED = '1.0 dedup-ms=1 dedup-items=2 max-block=3';
 const wrongClock = (id: string, clockOffMs: string): Presence =>
   ({ id, configDigest: '', url: '', extra: { clockOffMs } }) as unknown as Presence;
 
@@ -108,6 +117,13 @@ describe('doctor: what was read → findings', () => {
       { view: { sequencers: [sequencer('a', 'x', '3000'), sequencer('b', 'y', '500')] } },
       ['CRIT sequencers', 'WARN sequencers'],
     ],
+    [
+      'two producers',
+      { view: { sequencers: [producing('a', 'batch:seq/items/1'), producing('b', 'exec:seq/exec/1')] } },
+      ['CRIT sequencers'],
+    ],
+    ['a lane that has agreed on no producer', { view: { config: `${AGREED} | r1=n@u` } }, ['INFO sequencers']],
+    ['a lane that has', { view: { config: `${AGREED} producer=batch:seq/items/1 | r1=n@u` } }, []],
   ])('doctor: %s → %j', (_, over, expected) => {
     const found = diagnose([checked('r1', over), checked('r2'), checked('r3')], OPTIONS);
     expect(found.map((one) => `${one.severity} ${one.check}`)).toEqual(expected);

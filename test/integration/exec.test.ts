@@ -1,5 +1,7 @@
 // The exec producer with real child processes: what it tells them, what it makes of their answers, and every way they
 // fail.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +12,7 @@ import { systemClock } from '../../src/core/nodes/system-clock.js';
 import type { Item, Producer } from '../../src/core/ports.js';
 import { execProducer, type ExecOptions } from '../../src/core/produce/exec.js';
 import { ChainMaker, keyed, text } from '../support/blocks.js';
+import { compileProgram } from '../support/compile.js';
 import { MemoryStore } from '../support/memory-store.js';
 
 const CHILD = fileURLToPath(new URL('../support/exec-child.mjs', import.meta.url));
@@ -304,6 +307,64 @@ describe('exec: failures end the term with a reason; the child is started again'
     await until('gone', () => isGone(pid));
     expect(await ask(producer, 1).catch((error: unknown) => error)).toMatchObject({ code: 'PRODUCER_FAILED' });
     expect(failures).toEqual([]);
+  });
+});
+
+/** Runs the child after a process in its group and one in a session of its own. Both ignore SIGTERM. */
+const FAMILY = [
+  '(trap \'\' TERM; while :; do sleep 1; done) & echo $! >> "$0"',
+  'setsid sh -c "trap \'\' TERM; echo \\$\\$ >> $0; while :; do sleep 1; done" &',
+  'exec "$@"',
+].join('\n');
+
+describe('exec: what a child has started', () => {
+  const pids = (): number[] =>
+    (existsSync(join(dir, 'pids')) ? readFileSync(join(dir, 'pids'), 'utf8') : '')
+      .split('\n')
+      .filter(Boolean)
+      .map(Number);
+  const family = (plan: object): [string, string[]] => [
+    '/bin/sh',
+    ['-c', FAMILY, join(dir, 'pids'), process.execPath, CHILD, JSON.stringify({ log, ...plan })],
+  ];
+
+  test('exec: it is killed → all of it is gone before the next child starts', async () => {
+    const [command, args] = family({});
+    const producer = start({}, { command, args });
+    await ready(producer);
+    const first = await until('both', () => (pids().length === 2 ? pids() : undefined));
+    expect(first.filter(isGone)).toEqual([]);
+    process.kill(Number(heard()[0]!.split(' ')[1]), 'SIGKILL');
+    await until('the next child', () => heard().filter((line) => line.startsWith('start')).length === 2);
+    expect(
+      first.filter((pid) => !isGone(pid)),
+      'beside the next child',
+    ).toEqual([]);
+  });
+
+  test('exec: closed → all of it is gone', async () => {
+    const [command, args] = family({});
+    const producer = start({}, { command, args });
+    await ready(producer);
+    const first = await until('both', () => (pids().length === 2 ? pids() : undefined));
+    await producer.close();
+    expect(first.filter((pid) => !isGone(pid))).toEqual([]);
+  });
+
+  test('exec: seq itself is killed → all of it ends', async () => {
+    const program = compileProgram('test/support/exec-holder.ts');
+    const [command, args] = family({});
+    const holder = spawn(process.execPath, [program, command, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+    try {
+      await once(holder.stdout, 'data');
+      const first = await until('both', () => (pids().length === 2 ? pids() : undefined));
+      const child = Number(heard()[0]!.split(' ')[1]);
+      holder.kill('SIGKILL');
+      await until('their end', () => [child, ...first].every(isGone));
+    } finally {
+      holder.kill('SIGKILL');
+      rmSync(program, { force: true });
+    }
   });
 });
 

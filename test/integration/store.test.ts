@@ -2,15 +2,20 @@
 // written.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import {
+  closeSync,
   copyFileSync,
   existsSync,
+  ftruncateSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readFileSync,
   readdirSync,
   rmSync,
+  statSync,
   truncateSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,6 +28,7 @@ import { InvariantError, type SeqError } from '../../src/core/errors.js';
 import type { ChainStore, CommittedBlock, DamagedBlock } from '../../src/core/ports.js';
 import { openStoreReader } from '../../src/core/store/lmdb-reader.js';
 import { openStore, type LmdbStore } from '../../src/core/store/lmdb-store.js';
+import { encodeReceipt } from '../../src/core/store/records.js';
 import { ChainMaker, keyed, text } from '../support/blocks.js';
 import { compileProgram } from '../support/compile.js';
 import { MemoryStore } from '../support/memory-store.js';
@@ -70,6 +76,9 @@ const refused = async (
   }
   throw new Error('it was not refused');
 };
+
+const heightOf = (receipt: ReturnType<ChainStore['receipt']>): number | string | undefined =>
+  typeof receipt === 'object' ? receipt.height : receipt;
 
 /** The same table for the store on disk and for the one that tests and the simulator use. */
 describe.each([
@@ -155,7 +164,7 @@ describe.each([
       const chain = await make({ keepItems: 4 });
       const maker = new ChainMaker();
       for (let height = 1; height <= 5; height++) await chain.append(maker.block(keyed(`${height}a`, `${height}b`)));
-      expect(['1a', '2b', '3a', '3b', '4a', '5b'].map((key) => chain.receipt(key)?.height)).toEqual([
+      expect(['1a', '2b', '3a', '3b', '4a', '5b'].map((key) => heightOf(chain.receipt(key)))).toEqual([
         undefined,
         undefined,
         undefined,
@@ -165,9 +174,9 @@ describe.each([
       ]);
       await chain.append(maker.block(keyed('1a')));
       expect(chain.receipt('1a')).toMatchObject({ height: 6, index: 0 });
-      expect(chain.receipt('4a')?.height).toBe(4);
+      expect(heightOf(chain.receipt('4a'))).toBe(4);
       await chain.append(maker.block(keyed('7a')));
-      expect(['4a', '5a', '1a', '7a'].map((key) => chain.receipt(key)?.height)).toEqual([undefined, 5, 6, 7]);
+      expect(['4a', '5a', '1a', '7a'].map((key) => heightOf(chain.receipt(key)))).toEqual([undefined, 5, 6, 7]);
     },
   );
 
@@ -177,9 +186,9 @@ describe.each([
     await chain.append(maker.block(keyed('a'), { timestamp: 1000 }));
     await chain.append(maker.block(keyed('b'), { timestamp: 1050 }));
     await chain.append(maker.block([], { timestamp: 1100 }));
-    expect(chain.receipt('a')?.height).toBe(1);
+    expect(heightOf(chain.receipt('a'))).toBe(1);
     await chain.append(maker.block([], { timestamp: 1101 }));
-    expect([chain.receipt('a'), chain.receipt('b')?.height]).toEqual([undefined, 2]);
+    expect([chain.receipt('a'), heightOf(chain.receipt('b'))]).toEqual([undefined, 2]);
   });
 
   test('store: windowFloor → exact by blocks and by bytes, as the chain grows and under changed limits', async () => {
@@ -231,9 +240,9 @@ describe('store: on disk', () => {
     expect(again.head()).toMatchObject({ height: 5, hash: maker.hash, epoch: 5 });
     expect(again.syncedHeight()).toBe(5);
     expect(blocks.every((block) => again.get(block.height)!.hash === blockHash(again.get(block.height)!))).toBe(true);
-    expect([1, 2, 3, 4, 5].map((at) => again.receipt(`k${at}`)?.height)).toEqual([undefined, undefined, 3, 4, 5]);
+    expect([1, 2, 3, 4, 5].map((at) => heightOf(again.receipt(`k${at}`)))).toEqual([undefined, undefined, 3, 4, 5]);
     await again.append(maker.block(keyed('k6', 'k1')));
-    expect(again.receipt('k1')?.height).toBe(6);
+    expect(heightOf(again.receipt('k1'))).toBe(6);
     expect(await refused(first.append(maker.block()))).toMatchObject({ code: 'STORE_CLOSED' });
     expect(await refused(() => first.get(1))).toMatchObject({ code: 'STORE_CLOSED' });
     expect(first.head().height).toBe(5);
@@ -499,6 +508,111 @@ describe('store: a disk that changes bits', () => {
   );
 });
 
+describe('store: remembered keys on a disk that changes bits', () => {
+  const keysOf = (height: number) => [`k${height}.0`, `k${height}.1`];
+  const digestOf = (key: string) => itemDigest(text(`bytes of ${key}`));
+  const receiptOf = (height: number, index: number): Buffer =>
+    encodeReceipt({ height, index, epoch: 3, digest: digestOf(keysOf(height)[index]!) });
+  const written = async (): Promise<void> => {
+    const maker = new ChainMaker();
+    const chain = await store();
+    for (let height = 1; height <= 40; height++) {
+      await chain.append(maker.block(keyed(...keysOf(height)), { epoch: 3 }));
+    }
+    await chain.close();
+  };
+
+  test.each<[string, number, object]>([
+    ['height', 7, {}],
+    ['height, above the head', 5, {}],
+    ['epoch', 15, { epoch: 0 }],
+    ['index', 19, {}],
+    ['digest', 30, {}],
+  ])('store: one bit of the %s of a receipt → the right receipt, from its block', async (_field, offset, but) => {
+    await written();
+    expect(flipBit(receiptOf(12, 1), offset)).toBeGreaterThan(0);
+    const chain = await store();
+    const right = { height: 12, index: 1, epoch: 3, digest: digestOf('k12.1') };
+    expect(chain.receipt('k12.1')).toEqual({ ...right, ...but });
+    expect(chain.receipt('k12.0')).toEqual({ ...right, index: 0, digest: digestOf('k12.0') });
+    expect(chain.unprovenKeys).toBe(0);
+    while (await chain.scrub());
+    expect(chain.receipt('k12.1')).toEqual(right);
+  });
+
+  test('store: one bit of a key → found by the scrub and repaired; the key that it became is unproven, then unknown', async () => {
+    await written();
+    // The record of `k12.1` is found by its receipt: the key is right before it.
+    expect(flipBit(Buffer.concat([Buffer.from('k12.1'), receiptOf(12, 1)]), 4)).toBeGreaterThan(0);
+    const chain = await store();
+    const repaired: [number, string][] = [];
+    chain.onKeysRepaired((height, what) => repaired.push([height, what]));
+    expect(chain.receipt('k12.0'), 'its own').toMatchObject({ height: 12, index: 0 });
+    expect(chain.receipt('k12.1'), 'nobody can know that it is missing').toBeUndefined();
+    while (await chain.scrub());
+    expect(repaired).toEqual([[12, expect.stringMatching(/^a key was missing/)]]);
+    expect(chain.receipt('k12.1')).toMatchObject({ height: 12, index: 1 });
+    await chain.close();
+    expect((await store()).receipt('k12.1')).toMatchObject({ height: 12, index: 1 });
+  });
+
+  test('store: a record that is of another key now → unproven, and unknown once the window was looked through', async () => {
+    await written();
+    expect(flipBit(Buffer.concat([Buffer.from('k40.1'), receiptOf(40, 1)]), 2)).toBeGreaterThan(0);
+    const chain = await store();
+    expect(chain.receipt('k41.1'), 'its name became that of the next block').toBe('unproven');
+    expect(chain.unprovenKeys).toBe(1);
+    while (await chain.scrub());
+    expect(chain.receipt('k41.1')).toBeUndefined();
+    expect(chain.receipt('k40.1')).toMatchObject({ height: 40, index: 1 });
+    expect(chain.unprovenKeys).toBe(0);
+  });
+
+  test('store: any one bit of a small store → refused by name, or right blocks and receipts; no signal', async () => {
+    await written();
+    const program = compileProgram('test/support/store-flips.ts');
+    const args = [program, join(dir, 'chain.mdb'), base, '20261129', '150'];
+    const ended = spawnSync(process.execPath, args, { encoding: 'utf8', maxBuffer: 1e8 });
+    rmSync(program);
+    const lines = ended.stdout.trim().split('\n');
+    expect([ended.status, ended.signal], lines.slice(-3).join('\n') + ended.stderr).toEqual([0, null]);
+    expect(lines.filter((line) => line.includes('WRONG'))).toEqual([]);
+    expect(lines.filter((line) => line.startsWith('flip'))).toHaveLength(150);
+  });
+});
+
+test('store: of 100 GiB → opens, grows and is read, with hardly any memory', async () => {
+  const maker = new ChainMaker();
+  const first = await store();
+  for (let height = 1; height <= 50; height++) await first.append(maker.block(keyed(`k${height}`)));
+  await first.close();
+  // The last page moves up, as if all between had been written: a sparse file takes no room on the disk.
+  const path = join(dir, 'chain.mdb');
+  const PAGE = 4096;
+  const size = 100 * 1024 ** 3;
+  const fd = openSync(path, 'r+');
+  const last = Buffer.alloc(8);
+  last.writeBigUInt64LE(BigInt(size / PAGE - 1));
+  for (const meta of [0, PAGE]) writeSync(fd, last, 0, 8, meta + 144);
+  ftruncateSync(fd, size);
+  closeSync(fd);
+
+  const before = process.memoryUsage().rss;
+  const chain = await store();
+  expect(chain.get(1)?.height).toBe(1);
+  await chain.append(maker.block(keyed('k51')));
+  expect(chain.get(51)?.hash).toBe(maker.hash);
+  await chain.append(maker.block(new Uint8Array(1024 ** 2)));
+  expect(chain.receipt('k7')).toMatchObject({ height: 7 });
+  const reader = openStoreReader(dir);
+  opened.push(reader);
+  expect([reader.head().height, reader.get(52)?.hash, reader.get(1)?.height]).toEqual([52, maker.hash, 1]);
+  expect(statSync(path).size).toBeGreaterThan(size);
+  expect(process.memoryUsage().rss - before, 'memory').toBeLessThan(64 * 1024 ** 2);
+  await chain.close();
+  expect((await store()).head().height, 'opened again').toBe(52);
+});
+
 describe('store: two processes', () => {
   test(
     'store: kill -9 in the middle of appending, again and again → contiguous, verified, nothing ' +
@@ -584,11 +698,11 @@ test('store (memory): crash → what was not synced is gone, what was is not', a
   await clock.advance(5);
   watch('2', chain.append(maker.block(keyed('b'))));
   await clock.advance(4);
-  expect(chain.receipt('b')?.height).toBe(2);
+  expect(heightOf(chain.receipt('b'))).toBe(2);
   chain.crash();
   await clock.advance(10);
   expect(outcomes).toEqual(['1 synced']);
-  expect([chain.head().height, chain.receipt('a')?.height, chain.receipt('b')]).toEqual([1, 1, undefined]);
+  expect([chain.head().height, heightOf(chain.receipt('a')), chain.receipt('b')]).toEqual([1, 1, undefined]);
 });
 
 test('store: 20,000 keyed items of 200 bytes in one block → appended and synced, in no quadratic time', async () => {

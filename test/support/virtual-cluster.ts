@@ -171,7 +171,12 @@ export class VirtualCluster {
   start(
     id: string,
     store = new MemoryStore({ cluster: CLUSTER, lane: IDENTITY.lane, clock: this.clock }),
-    overrides: Partial<{ eager: boolean; priority: number; wallAheadMs: () => number }> = {},
+    overrides: Partial<{
+      eager: boolean;
+      priority: number;
+      wallAheadMs: () => number;
+      agreedProducer: { own: string; adopts: boolean };
+    }> = {},
   ): VirtualSequencer {
     const { timing, limits } = this;
     const { wallAheadMs = () => 0 } = overrides;
@@ -206,6 +211,7 @@ export class VirtualCluster {
         const port = new SwitchablePort(new MemoryNode(there, IDENTITY, this.clock, node), this.clock, () => undefined);
         return this.mayOpen(id).then(() => port);
       },
+      ...(overrides.agreedProducer === undefined ? {} : { agreedProducer: overrides.agreedProducer }),
       identity: IDENTITY,
       store,
       inbox,

@@ -35,6 +35,15 @@ describe('configuration: text', () => {
     );
   });
 
+  test('configuration: the producer of a lane is one of the settings, and none is no word', () => {
+    const text = '3.1 dedup-ms=1 dedup-items=2 max-block=3 producer=exec:seq/exec/1 zone=b | r1=a@redis://x:1';
+    const read = parseConfiguration(text)!;
+    expect(read.settings).toMatchObject({ producer: 'exec:seq/exec/1', other: { zone: 'b' } });
+    expect(configurationText({ ...read })).toBe(text);
+    expect(configurationText({ ...read, settings: { ...read.settings, producer: '' } })).not.toContain('producer');
+    expect(three().settings.producer).toBe('');
+  });
+
   test.each([
     '',
     '1 dedup-ms=1 dedup-items=2 max-block=3 | r1=a@u',
@@ -62,6 +71,7 @@ describe('configuration: text', () => {
         dedupMs: whole,
         dedupItems: whole,
         maxBlockBytes: whole,
+        producer: fc.constantFrom('', 'batch:seq/items/1', 'other:x/2'),
         other: fc.dictionary(fc.stringMatching(/^x[a-z-]{0,9}$/), word, { maxKeys: 3, noNullPrototype: true }),
       }),
       members: fc

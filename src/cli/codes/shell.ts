@@ -45,9 +45,13 @@ export const SHELL = {
   },
   SETTINGS_DIFFER: {
     meaning:
-      'seq run was given a de-duplication window, a number of remembered keys or a largest block that is not ' +
-      "the cluster's. The cluster fixes these when it is made, so that every sequencer treats items alike.",
-    causes: ['a flag, SEQ_* variable or context from another cluster', 'a flag that was meant for cluster init'],
+      'seq run was given a de-duplication window, a number of remembered keys, a largest block or a producer that is ' +
+      "not the cluster's. The cluster has agreed on these, so that every sequencer treats items alike.",
+    causes: [
+      'a flag, SEQ_* variable or context from another cluster',
+      'a flag that was meant for cluster init',
+      'a batch sequencer on a lane of exec, or the other way round; or an operator has changed the producer',
+    ],
     todo: ["leave the setting out: a sequencer takes the cluster's", 'seq config show --origin'],
   },
   CONFIG_LOCKED: {

@@ -53,7 +53,10 @@ export async function waitForCluster(
             ? [reply.value]
             : [],
         );
-        return { cluster, agreed: agreedBy(settings.agreed, views) ?? firstSettings(settings.agreed) };
+        return {
+          cluster,
+          agreed: agreedBy(settings.agreed, views, settings.adoptProducer) ?? firstSettings(settings.agreed),
+        };
       }
     } catch (error) {
       await cluster.close();

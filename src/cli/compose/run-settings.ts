@@ -37,6 +37,7 @@ export interface RunSettings {
   exec: { command: string; args: string[] } | null;
   bootstrap: boolean;
   adoptNodes: boolean;
+  adoptProducer: boolean;
   readmit: boolean;
   /** false: switched off by SEQ_DISABLE. */
   warmUp: boolean;
@@ -89,7 +90,10 @@ export async function runSettings(
       'work is the heartbeat of the lease: blocks without a pause would be all the nodes do',
     );
   checkTiming(timing);
-  const agreed = agreedGiven((flag, parse, fallback) => setting(sources, flag, parse, fallback));
+  const agreed = agreedGiven(
+    (flag, parse, fallback) => setting(sources, flag, parse, fallback),
+    child ? 'exec' : 'batch',
+  );
   const limits = {
     maxBlockBytes: agreed.maxBlockBytes.value,
     retainBlocks: get('retain-blocks', asCount, DEFAULT_LIMITS.retainBlocks),
@@ -133,6 +137,7 @@ export async function runSettings(
     priority: get('priority', asCount, 0),
     bootstrap: get('bootstrap', asSwitch, false),
     adoptNodes: get('adopt-nodes', asSwitch, false),
+    adoptProducer: get('adopt-producer', asSwitch, false),
     readmit: !get('no-readmit', asSwitch, false),
     warmUp: !disabledShortcuts(sources.env['SEQ_DISABLE']).has('warm-up'),
     listen,

@@ -7,6 +7,7 @@ const FLAGS = [
   ...['context', 'node', 'on', 'lane', 'node-timeout', 'timeout', 'dialect', 'lease-key', 'quorum-budget'],
   ...['output', 'interval', 'no-color', 'no-input'],
   ...['id', 'store', 'ttl', 'block-time', 'eager', 'priority', 'producer', 'bootstrap', 'no-readmit', 'log-level'],
+  ...['adopt-nodes', 'adopt-producer'],
   ...['max-block-bytes', 'retain-blocks', 'retain-bytes', 'dedup-items', 'dedup-window', 'peer'],
   ...['admin', 'advertise', 'http', 'http-ca', 'http-cert', 'http-key', 'http-token-file'],
 ];

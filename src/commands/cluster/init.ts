@@ -16,6 +16,7 @@ export default class ClusterInit extends SeqCommand {
       'phases under one nonce; broken off, the same command finishes it.',
     "The de-duplication window and the largest block are the cluster's from then on: every sequencer takes them, and " +
       'one that is told others is refused.',
+    'So is the producer of the lane. Without --producer, the first leader decides it.',
     'It asks nothing: on empty nodes there is nothing to lose, and on any other it refuses.',
   ].join('\n');
   static override examples = [
@@ -27,6 +28,11 @@ export default class ClusterInit extends SeqCommand {
     'dedup-window': durationFlag({ description: 'how long a key is remembered (24h)' }),
     'dedup-items': positiveFlag({ description: 'keys remembered at most (1000000)' }),
     'max-block-bytes': sizeFlag({ description: 'largest payload of a block (1MiB; at most 16MiB)' }),
+    producer: Flags.string({
+      helpValue: 'batch|exec',
+      options: ['batch', 'exec'],
+      description: 'who makes its blocks (default: what the first leader is)',
+    }),
   };
   protected readonly kind = 'cluster.init';
 

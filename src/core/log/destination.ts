@@ -1,6 +1,6 @@
 // Where log lines go. Nobody has to take them: a pipe that nobody reads, a stopped terminal and a full disk must not
 // stop the process that writes. Lines wait in a bounded buffer. A line that finds no room is left out and counted.
-import { fstatSync, writeSync } from 'node:fs';
+import { fstatSync, write } from 'node:fs';
 import type { Writable } from 'node:stream';
 
 /** Bytes of lines that wait for a reader. */
@@ -29,12 +29,19 @@ function isFile(fd: number): boolean {
   }
 }
 
-/** Writes at once: what was logged before a crash is in the file. */
+/**
+ * A file. Another thread writes to it, one piece at a time: a disk that hangs, or is full, stops nobody here. A process
+ * that is killed loses what that thread has not written yet, some milliseconds.
+ */
 class FileDestination implements LogDestination {
   lost = 0;
   private untold = 0;
+  private waiting: string[] = [];
+  private waitingBytes = 0;
+  private writing = false;
   /** The last write broke off within a line. */
   private broken = false;
+  private readonly whenDrained: (() => void)[] = [];
 
   constructor(
     private readonly fd: number,
@@ -42,24 +49,54 @@ class FileDestination implements LogDestination {
   ) {}
 
   write(line: string): void {
-    const bytes = Buffer.from(this.broken ? `\n${line}` : line);
-    let at = 0;
-    try {
-      while (at < bytes.length) at += writeSync(this.fd, bytes, at);
-      this.broken = false;
-    } catch {
-      this.broken ||= at > 0;
-      this.lost += 1;
-      this.untold += 1;
+    if (this.waitingBytes > MOST_WAITING_BYTES) return this.leaveOut(1);
+    this.waiting.push(line);
+    this.waitingBytes += Buffer.byteLength(line);
+    if (!this.writing) this.next();
+  }
+
+  drained(limitMs: number): Promise<boolean> {
+    if (!this.writing) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(false), limitMs);
+      this.whenDrained.push(() => {
+        clearTimeout(timer);
+        resolve(true);
+      });
+    });
+  }
+
+  private leaveOut(lines: number): void {
+    this.lost += lines;
+    this.untold += lines;
+  }
+
+  private next(): void {
+    const lines = this.waiting;
+    this.writing = lines.length > 0;
+    if (!this.writing) {
+      for (const drained of this.whenDrained.splice(0)) drained();
       return;
     }
+    this.waiting = [];
+    this.put(Buffer.from(`${this.broken ? '\n' : ''}${lines.join('')}`), 0, lines.length);
+  }
+
+  private put(bytes: Buffer, at: number, lines: number): void {
+    write(this.fd, bytes, at, bytes.length - at, null, (error, written) => {
+      if (!error && at + written < bytes.length) return this.put(bytes, at + written, lines);
+      if (error) this.leaveOut(lines);
+      this.broken = error ? this.broken || at > 0 : false;
+      this.waitingBytes = this.waiting.reduce((sum, line) => sum + Buffer.byteLength(line), 0);
+      if (!error) this.tell();
+      this.next();
+    });
+  }
+
+  private tell(): void {
     const { untold } = this;
     this.untold = 0;
     if (untold > 0) this.taken(untold);
-  }
-
-  drained(): Promise<boolean> {
-    return Promise.resolve(true);
   }
 }
 

@@ -1,6 +1,7 @@
 // Requests to the leader (docs/PROTOCOL.md section 2). A request is carried out once. Then, on every node that answers,
 // its outcome goes to the audit stream and the request is removed.
 import { askAll, tellAll } from './ask-all.js';
+import { isProducerWord } from '../protocol/producers.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { MembersChange } from '../protocol/configuration.js';
 import type { LeaderRequest } from '../protocol/types.js';
@@ -53,12 +54,14 @@ export function changeOfRequest({ kind, to, plan }: LeaderRequest): MembersChang
 }
 
 function settingsIn(told: Record<string, unknown>): Extract<MembersChange, { kind: 'set' }>['settings'] {
-  return Object.fromEntries(
+  const counts = Object.fromEntries(
     (['dedupMs', 'dedupItems', 'maxBlockBytes'] as const).flatMap((name) => {
       const value = told[name];
       return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? [[name, value]] : [];
     }),
   );
+  const { producer } = told;
+  return isProducerWord(producer) ? { ...counts, producer } : counts;
 }
 
 /**

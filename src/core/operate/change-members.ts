@@ -255,6 +255,8 @@ async function untilMade(
     const { view, configuration, replies } = await probeAll(options, probed);
     const { leader } = view;
     const noted = configuration !== null && isNoted(configuration, change, replies);
+    // The sequencers of the former producer end now. Whoever leads next counts by it.
+    if (noted && change.kind === 'set' && change.settings.producer !== undefined) return { view, configuration };
     // A node that leaves is a member until the change is noted. Without it, too few may show the leader's lock.
     if (noted || leader === null) probed = noted ? next : everyNode(options, next);
     if (noted && leader !== null) {

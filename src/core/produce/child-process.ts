@@ -1,9 +1,11 @@
 // Runs one exec child as a process: lines out, lines in, and its stderr to the log. The end of the process is certain:
-// SIGTERM, then SIGKILL. No shell is used. The child leads its own process group, so that a Ctrl-C meant for `seq` does
-// not end it first. When `seq` itself is killed, the child's stdin ends. This file knows nothing about blocks.
+// SIGTERM, then SIGKILL, and the same for all processes that came from it (process-family.ts). No shell is used. The
+// child leads its own process group, so that a Ctrl-C meant for `seq` does not end it first. When `seq` itself is
+// killed, the child's stdin ends. This file knows nothing about blocks.
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import type { Clock } from '../ports.js';
 import { LineReader } from './lines.js';
+import { ProcessFamily } from './process-family.js';
 
 export interface ChildOptions {
   command: string;
@@ -22,10 +24,12 @@ export interface ChildOptions {
 export interface ChildEvents {
   line(text: string): void;
   garbage(why: string): void;
-  /** The process is gone, and all its output has been read. */
+  /** The process and all that came from it are gone, and all its output has been read. */
   ended(how: string): void;
 }
 
+/** A process that SIGKILL does not end within this time hangs in the kernel, or belongs to another user. */
+const STUCK_MS = 5000;
 const LOG_LINE_BYTES = 4096;
 /** Lines of stderr per second that reach the log. Further lines are only counted. */
 const LOG_LINES_PER_SECOND = 100;
@@ -38,6 +42,7 @@ export class Child {
   private cancelKill = (): void => {};
   private terminating = false;
   private spawnError: Error | null = null;
+  private readonly family = new ProcessFamily();
 
   constructor(
     private readonly options: ChildOptions,
@@ -46,13 +51,14 @@ export class Child {
     const { command, args, cwd } = options;
     this.process = spawn(command, [...args], {
       cwd,
-      env: { ...process.env, ...options.env },
+      env: { ...process.env, ...options.env, ...this.family.environment },
       stdio: 'pipe',
       shell: false,
       detached: true,
     });
     this.process.on('error', (error) => (this.spawnError = error));
     this.pid = this.process.pid;
+    this.family.began(this.pid, options.log);
     const lines = new LineReader(
       options.maxLineBytes,
       (text) => events.line(text),
@@ -66,18 +72,28 @@ export class Child {
     for (const stream of [this.process.stdin, this.process.stdout, this.process.stderr]) stream.on('error', () => {});
     this.gone = new Promise((resolve) => {
       let over = false;
+      let exitedAt = -1;
       let cancelWait = (): void => {};
       const end = (how: string): void => {
         if (over) return;
         over = this.isGone = true;
         this.cancelKill();
         cancelWait();
-        resolve();
-        events.ended(how);
+        // A stop does not wait for a process that cannot be ended. A successor does.
+        const cancelStop = options.clock.after(options.killAfterMs + STUCK_MS, resolve);
+        const { clock, killAfterMs, log } = options;
+        void this.family.gone(clock, exitedAt < 0 ? clock.now() : exitedAt, killAfterMs, log).then(() => {
+          cancelStop();
+          resolve();
+          events.ended(how);
+        });
       };
-      // Listen to `exit` too, not only to `close`: a grandchild may hold the pipes open for ever.
+      // Listen to `exit` too, not only to `close`: a grandchild may hold the pipes open. It ends now, and the pipes do.
       this.process.on('exit', (code, signal) => {
-        if (!over) cancelWait = options.clock.after(options.killAfterMs, () => end(howEnded(code, signal)));
+        if (over) return;
+        exitedAt = options.clock.now();
+        this.family.signal('SIGTERM');
+        cancelWait = options.clock.after(options.killAfterMs, () => end(howEnded(code, signal)));
       });
       this.process.on('close', (code, signal) =>
         end(this.spawnError !== null ? `could not be started: ${this.spawnError.message}` : howEnded(code, signal)),
@@ -105,14 +121,11 @@ export class Child {
     return this.gone;
   }
 
-  /** Signals the child's whole group, because it may have children of its own. */
+  /** Signals all processes that came from the child, too. */
   private signal(signal: NodeJS.Signals): void {
     if (this.pid === undefined) return;
-    try {
-      process.kill(-this.pid, signal);
-    } catch {
-      this.process.kill(signal);
-    }
+    this.family.signal(signal);
+    this.process.kill(signal);
   }
 
   private logger(): (text: string) => void {

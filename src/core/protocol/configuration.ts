@@ -1,6 +1,6 @@
 // Who the nodes are, as a quorum of them knows it (docs/PROTOCOL.md section 8, I13). A configuration names the members
-// by id, the memory of each that counts, and the address of each. It also has the settings that decide what is a
-// duplicate. It is one line of text, which every node stores in its record and every claim carries:
+// by id, the memory of each that counts, and the address of each. It also has the settings that decide what a block
+// means. It is one line of text, which every node stores in its record and every claim carries:
 // `17.0 dedup-ms=86400000 dedup-items=1000000 max-block=1048576 | r1=ab12@redis://10.0.0.1:6379 r3=-@redis://10.0.0.3`
 // The version (epoch and turn of the term that made it) comes first, then the settings, then the members. A member is
 // `<id>=<memory>@<address>`. A node that was replaced has `#<version>` behind its address.
@@ -30,6 +30,8 @@ export interface AgreedSettings {
   dedupMs: number;
   dedupItems: number;
   maxBlockBytes: number;
+  /** Who makes the blocks of the lane, and the format of their data (producers.ts). '': nobody has said yet. */
+  producer: string;
   /** Settings that this version does not know. They are kept, so that an older version of the program drops none. */
   other: Readonly<Record<string, string>>;
 }
@@ -45,6 +47,7 @@ export const DEFAULT_AGREED: AgreedSettings = {
   dedupMs: 86_400_000,
   dedupItems: 1_000_000,
   maxBlockBytes: 1_048_576,
+  producer: '',
   other: {},
 };
 /** The most members, because a proof keeps one bit for each node. */
@@ -53,7 +56,8 @@ const MAX_CONFIGURATION_BYTES = 16_384;
 /** A term that has made this many is renewed before it makes another (VERSION has six digits for them). */
 export const MAX_TURN = 999_999;
 
-const KNOWN = ['dedup-ms', 'dedup-items', 'max-block'];
+const COUNTS = ['dedup-ms', 'dedup-items', 'max-block'];
+const PRODUCER = 'producer';
 const VERSION = /^(0|[1-9]\d{0,15})\.(0|[1-9]\d{0,5})$/;
 const SETTING = /^([a-z][a-z0-9-]{0,63})=([^\s|]{1,256})$/;
 const MEMBER = /^([^\s=@|]{1,255})=([^\s=@|]{1,512})@([^\s|#]{1,512})(?:#(\d{1,16}\.\d{1,6}))?$/;
@@ -101,13 +105,13 @@ function readSettings(words: readonly string[]): AgreedSettings | null {
     if (name === undefined || values.has(name)) return null;
     values.set(name, value!);
   }
-  const [dedupMs, dedupItems, maxBlockBytes] = KNOWN.map((name) => {
+  const [dedupMs, dedupItems, maxBlockBytes] = COUNTS.map((name) => {
     const value = values.get(name) ?? '';
     return WHOLE.test(value) && Number.isSafeInteger(Number(value)) ? Number(value) : null;
   });
   if (dedupMs == null || dedupItems == null || maxBlockBytes == null) return null;
-  const other = Object.fromEntries([...values].filter(([name]) => !KNOWN.includes(name)));
-  return { dedupMs, dedupItems, maxBlockBytes, other };
+  const other = Object.fromEntries([...values].filter(([name]) => ![...COUNTS, PRODUCER].includes(name)));
+  return { dedupMs, dedupItems, maxBlockBytes, producer: values.get(PRODUCER) ?? '', other };
 }
 
 export function configurationText(configuration: Configuration): string {
@@ -119,6 +123,7 @@ export function configurationText(configuration: Configuration): string {
     `dedup-ms=${settings.dedupMs}`,
     `dedup-items=${settings.dedupItems}`,
     `max-block=${settings.maxBlockBytes}`,
+    ...(settings.producer === '' ? [] : [`${PRODUCER}=${settings.producer}`]),
     ...Object.entries(settings.other).map(([name, value]) => `${name}=${value}`),
     '|',
     ...members.map(

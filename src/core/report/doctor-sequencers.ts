@@ -1,5 +1,7 @@
 // Compares what the sequencers of one cluster say about themselves: node lists, timing, limits, clocks, disk space
 // (docs/PROTOCOL.md sections 2 and 10). Pure. A sequencer that says nothing about a subject is not compared in it.
+import { producerText } from '../protocol/producers.js';
+import { newest } from '../protocol/configuration.js';
 import type { Presence } from '../protocol/types.js';
 import { duration } from '../duration.js';
 import { wrongClockText } from '../nodes/node-clocks.js';
@@ -78,9 +80,33 @@ export function ofSequencers(nodes: readonly CheckedNode[]): DoctorFinding[] {
       ]),
       'start every sequencer with the same --max-block-bytes, --retain-blocks and --retain-bytes',
     ),
+    ...differ(
+      'CRIT',
+      'the sequencers make blocks by different producers',
+      ({ extra }) => (extra['producer'] === undefined ? '' : producerText(extra['producer'])),
+      'start every sequencer of this lane with the same --producer',
+    ),
+    ...ofProducer(nodes),
     ...ofAddresses(all.map(({ one }) => one)),
     ...all.flatMap(({ one, aheadMs }) => ofClock(one, aheadMs)),
     ...all.flatMap(({ one }) => ofStore(one, all)),
+  ];
+}
+
+/** Has the lane agreed on a producer? Only a lane of an older version, or one that nobody has led yet, has not. */
+function ofProducer(nodes: readonly CheckedNode[]): DoctorFinding[] {
+  const shown = nodes.flatMap(({ view }) => (view.outcome === 'accepted' ? [view.value.config] : []));
+  const agreed = newest(...shown)?.settings.producer;
+  if (agreed !== '') return [];
+  const what = 'the lane has agreed on no producer: the next leader lets the nodes note its own';
+  return [
+    {
+      severity: 'INFO',
+      check: 'sequencers',
+      node: '',
+      what,
+      fix: 'start a sequencer that has the producer of this lane',
+    },
   ];
 }
 

@@ -23,6 +23,7 @@ export function fatalError(code: ErrorCode, detail: string, cause: unknown): Seq
       next: ['give this sequencer an --id of its own, or stop the other process', 'seq status -o wide'],
     });
   }
+  if (code === 'SETTINGS_DIFFER') return otherProducer(detail);
   return cause instanceof SeqError
     ? cause
     : new SeqError({
@@ -37,4 +38,18 @@ export function fatalError(code: ErrorCode, detail: string, cause: unknown): Seq
         next: ['seq status', 'keep the store directory; start with an empty one to follow the cluster'],
         cause,
       });
+}
+
+export function otherProducer(message: string): SeqError {
+  return new SeqError({
+    code: 'SETTINGS_DIFFER',
+    exit: EXIT.config,
+    message,
+    why: 'a lane has one producer: who reads its blocks, and a child that applies them, knows one format',
+    changed: 'nothing',
+    next: [
+      'start it with the producer of the lane (--producer batch, or --producer exec -- CMD …), or name another --lane',
+      'to change the producer: seq cluster set --producer NAME, or seq run --adopt-producer where nobody leads',
+    ],
+  });
 }

@@ -17,6 +17,11 @@ export interface SequencerOptions {
    * it may.
    */
   adoptNodes?: boolean;
+  /**
+   * Its producer, as lanes agree on it. `adopts`: an operator says that it becomes the producer of the lane. Absent:
+   * nobody compares.
+   */
+  agreedProducer?: { own: string; adopts: boolean };
   identity: ClusterIdentity;
   store: ChainStore;
   inbox: Inbox;

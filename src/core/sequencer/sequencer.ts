@@ -32,6 +32,7 @@ import { Presences } from './presence.js';
 import { StoreRepairs } from './store-repairs.js';
 import { BlockBuilder } from './lead/block-builder.js';
 import { Eligibility } from './follow/eligibility.js';
+import { LaneProducer } from './lead/lane-producer.js';
 import { Leadership } from './lead/leadership.js';
 import { Renewals } from './lead/term-renewal.js';
 import type { SequencerOptions } from './options.js';
@@ -51,6 +52,7 @@ const SUCCESSOR_FIRST_MS = 8;
 const AFTER_RELEASE_MS = 30;
 /** A sync may take as long as a lease, and at least this long: a busy disk is no disk that hangs. */
 const SYNC_LIMIT_MS = 1000;
+const KEYS_IN_DOUBT = 'its store makes anew what it remembers of keys';
 /** A follower holds at most this much payload of one node, when every block is as large as allowed. */
 const FOLLOW_BYTES = 16 * 1024 * 1024;
 
@@ -87,6 +89,7 @@ export class Sequencer implements SequencerApi {
   private readonly twin: Twin;
   private readonly storeRepairs: StoreRepairs;
   private readonly disk: DiskWatch;
+  private readonly laneProducer: LaneProducer | null;
   private readonly ended = new AbortController();
   private stopping: Promise<void> | null = null;
   /** Submissions that wait for somebody to lead, in the order they came. */
@@ -113,6 +116,7 @@ export class Sequencer implements SequencerApi {
     this.backoff = new RetryBackoff({ firstMs: timing.retryMs, mostMs: Math.max(5000, 2 * timing.ttlMs) });
     this.damage = new DamageReports({ ...options, leader: () => this.clusterState.leader });
     this.disk = this.makeDiskWatch();
+    this.laneProducer = this.makeLaneProducer();
     this.eligibility = this.makeEligibility();
     this.renewals = new Renewals(options);
     this.requests = this.makeRequests();
@@ -156,6 +160,12 @@ export class Sequencer implements SequencerApi {
     });
   }
 
+  private makeLaneProducer(): LaneProducer | null {
+    const { agreedProducer, store } = this.options;
+    if (agreedProducer === undefined) return null;
+    return new LaneProducer({ ...agreedProducer, store, configuration: () => this.membership.configuration });
+  }
+
   private makeEligibility(): Eligibility {
     const { clock, store, producer, emit } = this.options;
     return new Eligibility({
@@ -164,7 +174,7 @@ export class Sequencer implements SequencerApi {
       backoff: this.backoff,
       clock,
       emit,
-      disk: () => this.disk.why,
+      disk: () => this.disk.why || (store.keysInDoubt === true ? KEYS_IN_DOUBT : ''),
       height: () => store.head().height,
       pace: (seen) =>
         linkPace(
@@ -289,7 +299,7 @@ export class Sequencer implements SequencerApi {
       stopping: () => this.stopping !== null,
       promoting: () => this.setRole('promoting', 'the lease is free'),
       leads: (first) => this.nowLeads(first),
-      take: (block, epoch, commitMs) => this.take(block, epoch, 'leader', commitMs),
+      take: (block, epoch, commitMs) => this.lead(block, epoch, commitMs),
       request: (request) => void this.requests.take(request),
       node: (node, state, why) => this.clusterState.stands(node, state, why),
       over: (reason) => {
@@ -301,6 +311,7 @@ export class Sequencer implements SequencerApi {
 
   /** `first`: it did not lead before. */
   private nowLeads(first: boolean): void {
+    if (this.refuseOtherProducer(true)) return;
     if (first) {
       this.chainTime.began();
       this.setRole('leader', 'claimed a quorum');
@@ -316,6 +327,7 @@ export class Sequencer implements SequencerApi {
     for (const node of nodes) this.heedRequests(node);
     this.presences.start();
     this.follower.start();
+    void this.storeRepairs.scrub();
     this.turn();
   }
 
@@ -485,6 +497,21 @@ export class Sequencer implements SequencerApi {
     });
   }
 
+  /** As `take`, for a block that its own term has committed or adopted. */
+  private lead(block: Block, epoch: Epoch, commitMs: number): void {
+    this.take(block, epoch, 'leader', commitMs);
+    if (this.leadership.driver) this.laneProducer?.note(this.leadership.driver);
+  }
+
+  /** True: it ends, because its lane has another producer. */
+  private refuseOtherProducer(atHead: boolean): boolean {
+    const why = this.laneProducer?.conflict(atHead) ?? '';
+    if (why === '') return false;
+    this.leadership.driver?.stepdown('STOPPED', why);
+    this.fail('SETTINGS_DIFFER', why);
+    return true;
+  }
+
   private async deliver(block: CommittedBlock): Promise<void> {
     this.options.inbox.settle(block);
     this.pipeline.reached(block);
@@ -528,6 +555,7 @@ export class Sequencer implements SequencerApi {
     this.eligibility.judge(seen, why);
     // Whoever looks for a successor reads the record. It must not wait for the next poll.
     if (couldNot && this.eligibility.ready) this.presences.announceSoon();
+    if (this.refuseOtherProducer(this.eligibility.ready)) return;
     this.tellUnconfigured(seen, why);
     const { quorum } = this.membership;
     this.blocked = blockedBy(seen, nodes, id, { configuration, ttlMs: this.options.timing.ttlMs, quorum });

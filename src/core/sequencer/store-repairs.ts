@@ -13,6 +13,10 @@ import type { Height } from '../protocol/types.js';
 /** Between two attempts. The block may be on a node or a peer that does not answer now. */
 const RETRY_MS = 2000;
 const READ_MS = 2000;
+/** The scrub: a step of some milliseconds, and a rest after each pass. Keys that are in doubt end the rest. */
+const STEP_EVERY_MS = 100;
+const CHECK_EVERY_MS = 1000;
+const REST_MS = 3_600_000;
 /** How many damaged heights a presence record names. */
 const TOLD = 3;
 
@@ -38,6 +42,23 @@ export class StoreRepairs {
     private readonly signal: AbortSignal,
   ) {
     options.store.onDamage?.((damaged) => this.found(damaged));
+    options.store.onKeysRepaired?.((height, what) => this.keysRepaired(height, what));
+  }
+
+  /** Looks through the store, slowly, for as long as the sequencer runs. */
+  async scrub(): Promise<void> {
+    const { store, clock } = this.options;
+    if (store.scrub === undefined) return;
+    while (!this.signal.aborted) {
+      let more = true;
+      while (more && !this.signal.aborted) {
+        await pause(clock, STEP_EVERY_MS, this.signal);
+        // A store that fails ends the process by its own error.
+        if (!this.signal.aborted) more = await store.scrub().catch(() => false);
+      }
+      for (let rested = 0; rested < REST_MS && !store.unprovenKeys && !this.signal.aborted; rested += CHECK_EVERY_MS)
+        await pause(clock, CHECK_EVERY_MS, this.signal);
+    }
   }
 
   /** For the presence record, while something is damaged. */
@@ -46,6 +67,12 @@ export class StoreRepairs {
     if (heights.length === 0) return {};
     const more = heights.length > TOLD ? ` and ${heights.length - TOLD} more` : '';
     return { storeDamaged: `${heights.slice(0, TOLD).join(', ')}${more}` };
+  }
+
+  private keysRepaired(height: Height, what: string): void {
+    const why = `what it remembers of keys: ${what}`;
+    this.options.emit({ type: 'store', state: 'damaged', height, why });
+    this.options.emit({ type: 'store', state: 'repaired', height, why });
   }
 
   private found({ height, why }: DamagedBlock): void {

@@ -8,7 +8,7 @@ import { blockHash, genesisHash } from '../chain/block.js';
 import { SeqError } from '../errors.js';
 import type { CommittedBlock } from '../ports.js';
 import type { Height } from '../protocol/types.js';
-import { MAP_BYTES, checkMetaPages } from './meta-pages.js';
+import { checkPages, mapBytes } from './meta-pages.js';
 import { FORMAT_VERSION, decodeHeader, heightKey, heightOfKey, type KeyWindow, type StoredHeader } from './records.js';
 import { foreign, lmdbSays, newerFormat, unreadable, writeFailed } from './store-errors.js';
 
@@ -38,6 +38,8 @@ export const META = {
   about: Buffer.from('about'),
   head: Buffer.from('head'),
   window: Buffer.from('window'),
+  /** There while the table of keys is being made anew. */
+  rebuild: Buffer.from('rebuild'),
   /** Written to measure the disk. Nobody reads it. */
   checked: Buffer.from('checked'),
 };
@@ -51,7 +53,7 @@ export function chainPath(dir: string): string {
 
 export function openChainFile(dir: string, readOnly: boolean): ChainFile {
   const path = chainPath(dir);
-  checkMetaPages(dir, path, readOnly);
+  checkPages(dir, path, readOnly);
   try {
     const root = open<Buffer, Buffer>({
       path,
@@ -59,7 +61,7 @@ export function openChainFile(dir: string, readOnly: boolean): ChainFile {
       readOnly,
       overlappingSync: false,
       maxDbs: 8,
-      mapSize: MAP_BYTES,
+      mapSize: mapBytes(path),
       ...BINARY,
     });
     try {

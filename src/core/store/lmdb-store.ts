@@ -30,7 +30,9 @@ import {
 } from './records.js';
 import { cannotBeMade, closed, readFailed, writeFailed } from './store-errors.js';
 import { ProvenBlocks } from './proven.js';
+import { KeysOfBlock, ProvenKeys, type Remembered } from './proven-keys.js';
 import { RetainedFloor } from './retained-floor.js';
+import { Scrub } from './scrub.js';
 import { takeWriterLock } from './writer-lock.js';
 
 export interface StoreOptions {
@@ -59,6 +61,8 @@ const TRANSACTION_BYTES = 64 * 1024 * 1024;
  */
 const PRUNE_KEYS = 10_000;
 const PRUNE_BLOCKS = 10_000;
+/** Keys that one transaction puts back when the table of keys is made anew. */
+const REBUILT_AT_ONCE = 4096;
 
 /** Opens or creates the store in `dir`; throws SeqError STORE_FOREIGN (76), STORE_UNREADABLE or STORE_LOCKED (78). */
 export async function openStore(options: StoreOptions): Promise<LmdbStore> {
@@ -74,7 +78,9 @@ export async function openStore(options: StoreOptions): Promise<LmdbStore> {
     file = openChainFile(dir, false);
     await claimFor(file, dir, { cluster, lane, generation });
     const head = verifiedHead(file, dir, { cluster, lane });
-    return new LmdbStore(file, unlock, options, head, readRetained(file));
+    const store = new LmdbStore(file, unlock, options, head, readRetained(file));
+    if (file.meta.get(META.rebuild) !== undefined) await store.rebuildKeys(head?.height ?? 0);
+    return store;
   } catch (error) {
     await file?.root.close();
     unlock();
@@ -109,6 +115,11 @@ export class LmdbStore implements ChainStore {
   private isClosed = false;
   private readonly proven: ProvenBlocks;
   private readonly damageListeners: ((damaged: DamagedBlock) => void)[] = [];
+  private readonly keyListeners: ((height: Height, what: string) => void)[] = [];
+  private readonly provenKeys: ProvenKeys;
+  private readonly scrubber: Scrub;
+  private rebuilding = false;
+  private scrubbing: Promise<boolean> = Promise.resolve(false);
 
   constructor(
     private readonly file: ChainFile,
@@ -118,6 +129,21 @@ export class LmdbStore implements ChainStore {
     private window: KeyWindow,
   ) {
     this.proven = new ProvenBlocks(file, (damaged) => this.damageListeners.forEach((tell) => tell(damaged)));
+    const stored = (height: Height): CommittedBlock | undefined =>
+      this.holds(height) && !this.pending.has(height) ? this.proven.read(height) : undefined;
+    this.provenKeys = new ProvenKeys(stored);
+    this.scrubber = new Scrub({
+      file,
+      keys: this.provenKeys,
+      read: stored,
+      windowFrom: () => this.window.from,
+      synced: () => this.syncedHeight(),
+      repaired: (height, receipts) =>
+        this.tellRepaired(height, `${receipts} of its receipts ${receipts === 1 ? 'was' : 'were'} wrong`),
+      rebuild: (height) => this.rebuildKeys(height),
+      windowDamaged: () => [...this.proven.damaged.keys()].some((height) => height >= this.window.from),
+      closed: () => this.isClosed,
+    });
     this.genesis = genesisHash(options.cluster, options.lane);
     this.keepItems = options.keepItems ?? KEEP_ITEMS;
     this.keepMs = options.keepMs ?? KEEP_MS;
@@ -150,6 +176,27 @@ export class LmdbStore implements ChainStore {
   onDamage(listener: (damaged: DamagedBlock) => void): void {
     this.damageListeners.push(listener);
     for (const damaged of this.proven.damaged.values()) listener(damaged);
+  }
+
+  onKeysRepaired(listener: (height: Height, what: string) => void): void {
+    this.keyListeners.push(listener);
+  }
+
+  async scrub(): Promise<boolean> {
+    this.mustBeOpen();
+    this.scrubbing = this.scrubber.step().catch((error: unknown) => {
+      throw writeFailed(this.options.dir, error);
+    });
+    return this.scrubbing;
+  }
+
+  /** True while nobody can say of a key that it is unknown. */
+  get keysInDoubt(): boolean {
+    return this.rebuilding;
+  }
+
+  get unprovenKeys(): number {
+    return this.provenKeys.unproven.size;
   }
 
   async repair(block: CommittedBlock): Promise<boolean> {
@@ -207,7 +254,7 @@ export class LmdbStore implements ChainStore {
     const keyed = keysOf(block.data);
     for (const { key, digest, index } of keyed) {
       // The first receipt is valid as long as it is in the window, even when a later block has the same key.
-      if (receipts.has(key) || this.receipt(key) !== undefined) continue;
+      if (receipts.has(key) || this.remembered(key) !== undefined) continue;
       receipts.set(key, { height: block.height, index, epoch: block.epoch, digest });
     }
     const { data, ...rest } = block;
@@ -241,10 +288,52 @@ export class LmdbStore implements ChainStore {
     }
   }
 
-  receipt(key: string): StoredReceipt | undefined {
+  receipt(key: string): Remembered {
     this.mustBeOpen();
+    const found = this.remembered(key);
+    return found === undefined && this.rebuilding ? 'unproven' : found;
+  }
+
+  private remembered(key: string): Remembered {
     const found = this.pendingKeys.get(key) ?? this.storedReceipt(key);
-    return found !== undefined && found.height >= this.window.from ? found : undefined;
+    return found === undefined || found === 'unproven' || found.height >= this.window.from ? found : undefined;
+  }
+
+  private tellRepaired(height: Height, what: string): void {
+    for (const tell of this.keyListeners) tell(height, what);
+  }
+
+  /**
+   * Makes the table of keys anew from the blocks of the window. Until it is done, nobody can say of a key that it is
+   * unknown. What was appended meanwhile is in the table, and an earlier block with the same key takes its place.
+   */
+  async rebuildKeys(height: Height): Promise<void> {
+    const { meta, keys, root } = this.file;
+    this.rebuilding = true;
+    await meta.put(META.rebuild, Buffer.from('1'));
+    await keys.clearAsync();
+    this.provenKeys.allSettled();
+    for (let at = this.window.from; at <= this.syncedHeight() && !this.isClosed; at++) {
+      const block = this.pending.has(at) ? undefined : this.proven.read(at);
+      if (block === undefined) continue;
+      const own = new KeysOfBlock(block);
+      for (let from = 0; from < own.names.length; from += REBUILT_AT_ONCE) {
+        const missing = own.names.slice(from, from + REBUILT_AT_ONCE).filter((name) => this.isLater(name, at));
+        await root.batch(() => {
+          for (const name of missing) void keys.put(Buffer.from(name), encodeReceipt(own.receipt(name)!));
+        });
+      }
+    }
+    if (this.isClosed) return;
+    await meta.remove(META.rebuild);
+    this.rebuilding = false;
+    this.tellRepaired(height, 'a key was missing, so that all of them were taken from the blocks anew');
+  }
+
+  /** There is no record of this key, or one of a later block. */
+  private isLater(name: string, height: Height): boolean {
+    const bytes = this.file.keys.get(Buffer.from(name));
+    return bytes === undefined || (decodeReceipt(bytes)?.height ?? Infinity) > height;
   }
 
   retainedFloor(limits: { blocks: number; bytes: number }): Height {
@@ -257,6 +346,7 @@ export class LmdbStore implements ChainStore {
     if (this.isClosed) return;
     this.isClosed = true;
     await this.writing;
+    await this.scrubbing.catch(() => {});
     await this.file.root.close();
     this.unlock();
   }
@@ -276,9 +366,17 @@ export class LmdbStore implements ChainStore {
     return header;
   }
 
-  private storedReceipt(key: string): StoredReceipt | undefined {
+  private storedReceipt(key: string): Remembered {
     const bytes = this.file.keys.get(Buffer.from(key));
-    return bytes === undefined ? undefined : decodeReceipt(bytes);
+    return bytes && this.provenKeys.prove(key, decodeReceipt(bytes) ?? null, this.window.from);
+  }
+
+  /** Whether the record of this key leaves the disk with the block at this height. */
+  private leavesWith(key: Buffer, height: Height): boolean {
+    const bytes = this.file.keys.get(key);
+    if (bytes === undefined) return false;
+    const record = decodeReceipt(bytes);
+    return record === undefined || record.height <= height;
   }
 
   /**
@@ -366,7 +464,8 @@ export class LmdbStore implements ChainStore {
       to++;
       if (this.storedHeader(to).keyed === 0) continue;
       for (const key of keyNamesOf(readBlock(this.file, to)?.data ?? new Uint8Array(0))) {
-        if (this.storedReceipt(key)?.height === to) gone.push(Buffer.from(key));
+        const name = Buffer.from(key);
+        if (this.leavesWith(name, to)) gone.push(name);
       }
     }
     return { keys: gone, to };

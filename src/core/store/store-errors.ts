@@ -69,6 +69,11 @@ const CAUSES: readonly Cause[] = [
     next: (dir) => [`make room on the disk of ${dir}, then start this sequencer again: its store stays where it is`],
   },
   {
+    says: /ENOMEM|Cannot allocate memory/i,
+    means: 'this process may not map a file of that size',
+    next: () => ['raise the limit of address space of this process (ulimit -v), then start this sequencer again'],
+  },
+  {
     says: /EROFS|Read-only file system/i,
     means: 'its file system is read-only',
     next: (dir) => [`make the file system of ${dir} writable, or point --store to another directory`],

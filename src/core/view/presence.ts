@@ -22,6 +22,8 @@ export interface SequencerRow {
   retentionWhy: string;
   /** The heights at which its own store is damaged and not repaired yet. '' when there are none. */
   storeDamaged: string;
+  /** The producer of its blocks, as lanes agree on it. '' when it does not say. */
+  producer: string;
   /** Whether its store is inside the nodes' retained range, by its own statement. */
   margin: 'inside' | 'falling' | 'outside';
   /**
@@ -74,6 +76,7 @@ export function mergePresence(views: readonly NodeView[], committed: Height | nu
         host: presence.extra['host'] ?? '',
         retentionWhy: presence.extra['retentionWhy'] ?? '',
         storeDamaged: presence.extra['storeDamaged'] ?? '',
+        producer: presence.extra['producer'] ?? '',
         margin:
           presence.extra['margin'] === 'falling' || presence.extra['margin'] === 'outside'
             ? presence.extra['margin']

@@ -1,6 +1,7 @@
 // The state of a cluster: one word, one sentence, one stable code, and the next command. Pure. CRIT: the cluster does
 // not write, or an invariant is broken. WARN: it writes, but it needs an operator. UNKNOWN: too few nodes answered.
 // Findings are in the order in which they must be repaired. docs/PROTOCOL.md sections 8 and 9.
+import { producerText } from '../protocol/producers.js';
 import { reachCommand } from './reach-command.js';
 import { MAX_EPOCH_LEAP, serverOf } from '../protocol/types.js';
 import { NO_TERM_MADE_IT } from '../protocol/configuration.js';
@@ -483,13 +484,21 @@ function clockFindings({ clocks }: Facts, target: string): Finding[] {
 }
 
 function driftFindings({ sequencers }: Facts, target: string): Finding[] {
-  const digests = new Map<string, string[]>();
-  for (const s of sequencers)
-    if (s.configDigest !== '') digests.set(s.configDigest, [...(digests.get(s.configDigest) ?? []), s.id]);
-  if (digests.size < 2) return [];
-  const running = list([...digests].map(([digest, ids]) => `${ids.join(', ')} with ${digest.slice(0, 8)}`));
-  const reason = `the sequencers run with different configurations: ${running}`;
-  return [warning('CONFIG_DRIFT', reason, [], `seq status -o wide${target}`)];
+  const drift = (what: string, of: (one: SequencerRow) => string, text: (value: string) => string): Finding[] => {
+    const groups = new Map<string, string[]>();
+    for (const s of sequencers) if (of(s) !== '') groups.set(of(s), [...(groups.get(of(s)) ?? []), s.id]);
+    if (groups.size < 2) return [];
+    const running = list([...groups].map(([value, ids]) => `${ids.join(', ')} with ${text(value)}`));
+    return [warning('CONFIG_DRIFT', `the sequencers run with ${what}: ${running}`, [], `seq status -o wide${target}`)];
+  };
+  return [
+    ...drift(
+      'different configurations',
+      (one) => one.configDigest,
+      (digest) => digest.slice(0, 8),
+    ),
+    ...drift('different producers', (one) => one.producer, producerText),
+  ];
 }
 
 /** A leader replaces an uncommitted block of an earlier epoch by itself. It never replaces one of the same epoch. */

@@ -1,5 +1,6 @@
 // `seq cluster resize` and `seq cluster set` → lines before the question, and Result. Pure. The names in `data` are a
 // contract (schemas/cluster.resize.json, schemas/cluster.set.json).
+import { producerText } from '../../../core/protocol/producers.js';
 import { duration } from '../../../core/duration.js';
 import type { ChangeDone, ChangePlan, Retired } from '../../../core/operate/change-members.js';
 import type { MembersChange } from '../../../core/protocol/configuration.js';
@@ -28,11 +29,13 @@ function settingsText({
   dedupMs,
   dedupItems,
   maxBlockBytes,
+  producer,
 }: Extract<MembersChange, { kind: 'set' }>['settings']): string[] {
   return [
     ...(dedupMs === undefined ? [] : [`de-duplication window ${duration(dedupMs)}`]),
     ...(dedupItems === undefined ? [] : [`${dedupItems} remembered keys`]),
     ...(maxBlockBytes === undefined ? [] : [`largest block ${maxBlockBytes} bytes`]),
+    ...(producer === undefined ? [] : [`producer ${producerText(producer)}`]),
   ];
 }
 
@@ -41,6 +44,7 @@ export function changeEffect({ change, before, after, leader }: ChangePlan): str
     return [
       `  ${leader} writes it to the nodes between two blocks`,
       '  a sequencer that runs takes it when it is started again',
+      ...(change.settings.producer === undefined ? [] : ['  a sequencer with another producer ends by itself at once']),
     ];
   return [
     `  members ${before.members.join(', ')} → ${after.members.join(', ')}`,
@@ -102,6 +106,8 @@ export function membersResult({ plan, made, warnings }: ChangeDone, around: Arou
 
 function nextAfter({ change }: ChangePlan, retired: Retired, { context, nodes, target }: Around): string[] {
   const status = `seq status ${target}`.trim();
+  if (change.kind === 'set' && change.settings.producer !== undefined)
+    return ['start sequencers with that producer', status];
   if (change.kind === 'set') return ['start every sequencer again, one after the other', status];
   const list = nodes.map(({ id, url }) => `--node ${id}=${url}`).join(' ');
   return [

@@ -253,6 +253,8 @@ export class Inbox {
         return new Promise((resolve) => waiting.joined.push(resolve));
       }
       const receipt = this.options.store.receipt(item.key);
+      if (receipt === 'unproven')
+        return { outcome: 'unknown', why: 'what this store remembers of the key is damaged, and is being repaired' };
       if (receipt !== undefined) {
         if (receipt.digest !== digest) return conflict(item.key, `is in block ${receipt.height}`);
         const outcome: SubmitOutcome = { outcome: 'committed', receipt: this.answered(receipt), duplicate: true };
@@ -312,7 +314,13 @@ export class Inbox {
   /** The first receipt that the chain has for this very item, if any. */
   private elsewhere(entry: Entry): Extract<SubmitOutcome, { outcome: 'committed' }> | null {
     const found = entry.item.key === undefined ? undefined : this.options.store.receipt(entry.item.key);
-    if (found === undefined || found.digest !== entry.digest || found.height > this.settledHeight) return null;
+    if (
+      found === undefined ||
+      found === 'unproven' ||
+      found.digest !== entry.digest ||
+      found.height > this.settledHeight
+    )
+      return null;
     return { outcome: 'committed', receipt: this.answered(found), duplicate: true };
   }
 
