@@ -37,7 +37,8 @@ export default class LaneAdd extends ChangeCommand {
     const { target, ...fleet } = await fleetOf(cluster);
     const { random, reason, operator, dryRun, changing, step } = this.changeOptions(flags, cluster);
     const command = this.asGiven;
-    const settings = cluster.configuration?.settings ?? DEFAULT_AGREED;
+    // Each lane has a producer of its own: its first leader decides it.
+    const settings = { ...(cluster.configuration?.settings ?? DEFAULT_AGREED), producer: '' };
     const done = await addLanes({
       ...fleet,
       names,
