@@ -41,6 +41,7 @@ export const LONG = {
   'test/integration/lab.test.ts': COMMANDS,
   'test/integration/lab-processes.test.ts': COMBINATIONS,
   'test/integration/lanes.test.ts': COMMANDS,
+  'test/integration/lanes-run.test.ts': LEASES,
   'test/integration/memory-forgets.test.ts': COMBINATIONS,
   'test/integration/memory-full.test.ts': COMBINATIONS,
   'test/integration/memory-quorum.test.ts': COMBINATIONS,

@@ -24,6 +24,10 @@ export default class Run extends SeqCommand {
   ];
   static override flags = {
     id: Flags.string({ helpValue: 'ID', description: 'name of this sequencer (default: the host name)' }),
+    lanes: Flags.string({
+      helpValue: 'PATTERN[,PATTERN]',
+      description: 'run every lane of seq lane ls that fits, also later ones (* is any text, ? one character)',
+    }),
     store: Flags.string({
       helpValue: 'DIR',
       description: 'directory of the local chain (default: under $XDG_STATE_HOME/seq/run)',
@@ -119,9 +123,11 @@ export default class Run extends SeqCommand {
       this.child,
       this.config.version,
     );
-    const [{ openLog }, { runSequencer }] = await Promise.all([
+    const [{ openLog }, run] = await Promise.all([
       import('../core/log/log.js'),
-      import('../cli/compose/run-sequencer.js'),
+      settings.lanes === ''
+        ? import('../cli/compose/run-sequencer.js').then(({ runSequencer }) => runSequencer)
+        : import('../cli/compose/run-lanes.js').then(({ runLanes }) => runLanes),
     ]);
     stdoutIsLog();
     const log = await openLog({
@@ -136,7 +142,7 @@ export default class Run extends SeqCommand {
       if (!(await log.close(end))) abandonOutput();
     };
     try {
-      await runSequencer(around, settings, log, this.signal, hangup);
+      await run(around, settings, log, this.signal, hangup);
       await close({ code: 'STOPPED', reason: 'asked to stop' });
     } catch (error) {
       await close(endOf(error));

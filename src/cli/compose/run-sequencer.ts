@@ -10,7 +10,7 @@ import { EXIT, SeqError } from '../../core/errors.js';
 import { familyOf, generationOf } from '../../core/generation.js';
 import type { SeqEvent, StopCode } from '../../core/events.js';
 import { openLog, type SeqLog } from '../../core/log/log.js';
-import type { ChainStore, Producer } from '../../core/ports.js';
+import type { ChainStore, NodePort, Producer } from '../../core/ports.js';
 import type { AgreedSettings } from '../../core/protocol/configuration.js';
 import { batchProducer, largestItem } from '../../core/produce/batch.js';
 import type { Listen } from '../../core/serve/listen.js';
@@ -33,7 +33,7 @@ const MIB = 1024 * 1024;
 const HOLD_BEYOND_LEASE_MS = 1000;
 const HOLD_LIMIT_MS = 10_000;
 
-type Closers = (() => Promise<void> | void)[];
+export type Closers = (() => Promise<void> | void)[];
 
 /**
  * Runs until the signal aborts (then it resolves) or it cannot continue (then it throws SeqError). Closes everything
@@ -82,7 +82,12 @@ export async function runSequencer(
     onHangup(() => void reload({ files: settings.files, nodes: cluster.addresses, log, ...(http ? { http } : {}) }));
     sequencer.start();
     manager?.ready(() => isAlive(sequencer));
-    if (settings.warmUp) closers.push(...(await startWarmUp(settings, cluster, sequencer)));
+    // Do not warm up while nobody leads: a takeover may be about to start.
+    const busy = (): boolean => {
+      const { role, leader } = sequencer.status();
+      return leader === null || !['follower', 'leader'].includes(role);
+    };
+    if (settings.warmUp) closers.push(...(await startWarmUp(settings, cluster.nodes, busy)));
     const failed = await Promise.race([aborted(signal).then(() => null), sequencer.failure, unexpected(closers)]);
     // The release of the lock is on its way before anybody is told.
     const stopped = sequencer.stop(failed?.code ?? stopCode(signal), failed?.message ?? `${stopCode(signal)} received`);
@@ -95,7 +100,7 @@ export async function runSequencer(
 }
 
 /** Loaded only where a service manager asks. */
-async function askedManager(log: SeqLog): Promise<ServiceManager | null> {
+export async function askedManager(log: SeqLog): Promise<ServiceManager | null> {
   if (!process.env['NOTIFY_SOCKET']) return null;
   const { serviceManager } = await import('./service-manager.js');
   return serviceManager(process.env, log);
@@ -173,7 +178,7 @@ function sequencerOptions(
   };
 }
 
-function makeInbox(
+export function makeInbox(
   { limits, timing }: RunSettings,
   store: ChainStore,
   producer: Producer,
@@ -201,7 +206,7 @@ function serveHttp(
     listen,
     maxBlockBytes: limits.maxBlockBytes,
     metrics: { version, readCluster },
-    bounds: { holdMs: Math.min(timing.ttlMs + HOLD_BEYOND_LEASE_MS, HOLD_LIMIT_MS) },
+    bounds: httpBounds(timing),
     ...(files.tokens === undefined ? {} : { tokens: () => files.tokens!.current() }),
     ...(files.certificate ? { tls: files.certificate } : {}),
     ...(admin ? { admin } : {}),
@@ -209,8 +214,12 @@ function serveHttp(
   });
 }
 
+export function httpBounds({ ttlMs }: RunSettings['timing']): { holdMs: number } {
+  return { holdMs: Math.min(ttlMs + HOLD_BEYOND_LEASE_MS, HOLD_LIMIT_MS) };
+}
+
 /** The address that the other sequencers are told. `given`: the operator's word for it, '' without one. */
-async function advertise(
+export async function advertise(
   given: string,
   { listen: at, http, cluster }: { listen: Listen; http: HttpServer; cluster: Cluster },
   log: SeqLog,
@@ -226,10 +235,10 @@ async function advertise(
  * Warms up the code of a takeover. The first line of a log costs several times as much as the next one. So the warm-up
  * writes log lines too, and discards them. Returns a function that ends the warm-up.
  */
-async function startWarmUp(
+export async function startWarmUp(
   settings: RunSettings,
-  cluster: Cluster,
-  sequencer: Sequencer,
+  nodes: readonly NodePort[],
+  busy: () => boolean,
 ): Promise<(() => Promise<void> | void)[]> {
   const mute = await openLog({
     id: settings.id,
@@ -240,17 +249,13 @@ async function startWarmUp(
   return [
     async () => void (await mute.close({ code: 'STOPPED', reason: '' })),
     keepWarm({
-      nodes: cluster.nodes.length,
+      nodes: nodes.length,
       producer: () => batchProducer({ maxBlockBytes: settings.limits.maxBlockBytes }),
       clock: systemClock,
       random: systemRandom,
       tell: (event) => mute.event(event),
-      real: cluster.nodes,
-      // Do not warm up while nobody leads: a takeover may be about to start.
-      busy: () => {
-        const { role, leader } = sequencer.status();
-        return leader === null || !['follower', 'leader'].includes(role);
-      },
+      real: nodes,
+      busy,
     }),
   ];
 }
@@ -270,7 +275,7 @@ async function makeProducer(settings: RunSettings, store: ChainStore, log: SeqLo
 }
 
 /** Even after a bug anywhere the process ends in order: the lock is released, and the last log line says why. */
-function unexpected(closers: (() => void)[]): Promise<SeqError> {
+export function unexpected(closers: (() => void)[]): Promise<SeqError> {
   return new Promise((resolve) => {
     const listener = (cause: unknown): void =>
       resolve(
@@ -291,11 +296,11 @@ function unexpected(closers: (() => void)[]): Promise<SeqError> {
   });
 }
 
-function stopCode(signal: AbortSignal): StopCode {
+export function stopCode(signal: AbortSignal): StopCode {
   return signal.reason instanceof Interrupted ? signal.reason.signal : 'STOPPED';
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });

@@ -8,6 +8,7 @@ import { EXIT, SeqError } from '../../core/errors.js';
 import { stateHome } from '../../core/home.js';
 import { targetOf } from '../../core/http-call.js';
 import type { LogLevel } from '../../core/log/log.js';
+import { lanePattern } from '../../core/fleet/pattern.js';
 import { HttpFiles } from '../../core/serve/http-files.js';
 import { checkListen, parseListen, type Listen } from '../../core/serve/listen.js';
 import { disabledShortcuts } from '../../core/shortcuts.js';
@@ -19,6 +20,8 @@ import type { ClusterSettings } from '../cluster/settings.js';
 
 export interface RunSettings {
   id: string;
+  /** Which lanes the process runs; ''  for the one of --lane. */
+  lanes: string;
   storeDir(cluster: string, lane: string): string;
   /** The stores that this sequencer has at the usual place. [] when its store is named. */
   formerStores(): string[];
@@ -118,6 +121,9 @@ export async function runSettings(
   const protection = { token: files.tokens !== undefined, tls: files.certificate !== undefined };
   if (listen) checkListen(listen, protection);
   if (admin) checkListen(admin, protection, '--admin');
+  const bootstrap = get('bootstrap', asSwitch, false);
+  const adoptNodes = get('adopt-nodes', asSwitch, false);
+  const lanes = lanesOf(get('lanes', asText, ''), cluster, { exec, bootstrap, adoptNodes });
   const id = idOf(get('id', asText, hostname()));
   const store = get('store', asText, '');
   const peers = get('peer', asList, [] as string[]);
@@ -128,6 +134,7 @@ export async function runSettings(
   }
   return {
     id,
+    lanes,
     timing,
     limits,
     exec,
@@ -135,8 +142,8 @@ export async function runSettings(
     version,
     eager: get('eager', asSwitch, false),
     priority: get('priority', asCount, 0),
-    bootstrap: get('bootstrap', asSwitch, false),
-    adoptNodes: get('adopt-nodes', asSwitch, false),
+    bootstrap,
+    adoptNodes,
     adoptProducer: get('adopt-producer', asSwitch, false),
     readmit: !get('no-readmit', asSwitch, false),
     warmUp: !disabledShortcuts(sources.env['SEQ_DISABLE']).has('warm-up'),
@@ -173,6 +180,29 @@ function execOf(producer: string, child: string[] | null): RunSettings['exec'] {
   if (command === undefined)
     throw usageError('--producer exec needs a command after --', ['seq run --producer exec -- CMD …']);
   return { command, args };
+}
+
+/** Throws for what does not go together with many lanes. */
+function lanesOf(
+  text: string,
+  cluster: ClusterSettings,
+  given: Record<'exec' | 'bootstrap' | 'adoptNodes', unknown>,
+): string {
+  if (text === '') return '';
+  lanePattern(text);
+  if (cluster.lane !== '')
+    throw usageError(`--lanes runs many lanes, and lane ${cluster.lane} is named as the only one`, [
+      'leave out --lane (and the lane of the context)',
+    ]);
+  if (given.exec)
+    throw usageError('--lanes and --producer exec do not go together: a child serves one lane', [
+      'seq run --lane LANE',
+    ]);
+  if (given.bootstrap)
+    throw usageError('--lanes and --bootstrap do not go together', ['seq cluster init', 'seq lane add LANE']);
+  if (given.adoptNodes)
+    throw usageError('--lanes and --adopt-nodes do not go together', ['seq run --adopt-nodes, for one lane at a time']);
+  return text;
 }
 
 function idOf(text: string): string {

@@ -25,7 +25,7 @@ export interface Registry {
 
 /** Entries that one call carries (lua/note_lanes.lua). */
 const BATCH = 128;
-/** A registry of 10,000 lanes is about 1 MB. */
+/** Nobody waits for these calls: a registry of 10,000 lanes is about 1 MB. */
 const LARGE_LIMIT_MS = 1000;
 
 /** Throws NO_QUORUM when fewer than q nodes answered: a change that counted may be on the others alone. */
@@ -70,7 +70,8 @@ export async function noteLanes({ nodes, limitMs }: RegistryNodes, entries: read
     nodes.map(async (node) => {
       for (let at = 0; at < texts.length; at += BATCH) {
         const part = texts.slice(at, at + BATCH);
-        const reply: NodeReply<unknown> = await node.call({ script: 'note_lanes', entries: part }, limitMs);
+        const limit = Math.max(limitMs, LARGE_LIMIT_MS);
+        const reply: NodeReply<unknown> = await node.call({ script: 'note_lanes', entries: part }, limit);
         if (reply.outcome !== 'accepted') return describeReply(reply);
       }
       return '';

@@ -32,6 +32,8 @@ export interface LogOptions {
 export interface SeqLog {
   /** Every EmitEvent of the engine may be this function. */
   event(event: SeqEvent): void;
+  /** For the sequencer of one lane among many in this process. Its end is not the end of the process. */
+  laneEvent(lane: string, event: SeqEvent): void;
   /** `same`: repeats under this name are collapsed. */
   line(level: Level, message: string, fields?: Record<string, unknown>, same?: string): void;
   /**
@@ -108,6 +110,16 @@ export async function openLog(options: LogOptions): Promise<SeqLog> {
       if (event.type === 'stopped' || event.type === 'fatal-error') collapser.flush(true);
       write(line);
       stopped = event.type === 'stopped';
+    },
+    laneEvent(lane, event) {
+      const { level, message, fields, same } = lineOf(event);
+      if (!logger.isLevelEnabled(level)) return;
+      const line: LogLine = {
+        level: level === 'fatal' ? 'error' : level,
+        message: `${lane}: ${message}`,
+        fields: { ...fields, lane },
+      };
+      if (same === undefined || collapser.admit(`${lane} ${same}`, line)) write(line);
     },
     line(level, message, fields = {}, same?: string) {
       stopped = false;

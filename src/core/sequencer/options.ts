@@ -37,6 +37,8 @@ export interface SequencerOptions {
   readmit: boolean;
   /** 0 promotes first. Each higher number waits one turn more. */
   priority: number;
+  /** Of equal priorities the least of these goes first. Absent: the id itself. */
+  turnKey?: (id: string) => string;
   version: string;
   url: string;
   pid: number;

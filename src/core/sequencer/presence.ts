@@ -54,18 +54,19 @@ export class Presences {
   }
 
   /**
-   * How many ready followers come before `id`: lower priority number first, then by id. Only those that are there
-   * count: a priority is an order among them, and no wait of its own.
+   * How many ready followers come before `id`: lower priority number first, then by key, which is the id unless it is
+   * said otherwise. Only those that are there count: a priority is an order among them, and no wait of its own.
    */
-  rank(seen: ProbeResult, id: string, priority: number): number {
+  rank(seen: ProbeResult, id: string, priority: number, keyOf: (id: string) => string = (one) => one): number {
     const ahead = new Set<string>();
+    const own = keyOf(id);
     for (const reply of seen.replies) {
       if (reply?.outcome !== 'accepted') continue;
       for (const other of reply.value.sequencers) {
         if (other.id === id || other.role === 'leader' || other.role === 'stopping' || other.extra.ready !== 'yes')
           continue;
         const theirs = Number(other.extra.priority ?? 0);
-        if (theirs < priority || (theirs === priority && other.id < id)) ahead.add(other.id);
+        if (theirs < priority || (theirs === priority && keyOf(other.id) < own)) ahead.add(other.id);
       }
     }
     return ahead.size;

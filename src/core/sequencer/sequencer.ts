@@ -595,10 +595,11 @@ export class Sequencer implements SequencerApi {
 
   /** Equally eligible followers try one after the other, so that they do not split the votes. */
   private promoteInTurn(seen: ProbeResult, votes: { node: number; epoch: Epoch }[]): void {
-    const { id, clock, random, priority } = this.options;
+    const { id, clock, random, priority, turnKey } = this.options;
     const now = clock.now();
     this.freeSince ??= now;
-    const turn = Math.max(this.notBefore, this.freeSince + this.presences.rank(seen, id, priority) * STAGGER_MS);
+    const rank = this.presences.rank(seen, id, priority, turnKey);
+    const turn = Math.max(this.notBefore, this.freeSince + rank * STAGGER_MS);
     if (now < turn) return this.follower.probeAfter(turn - now + random.unit() * 2);
     this.term = this.leadOnce(votes).finally(() => {
       this.term = null;

@@ -8,7 +8,7 @@ import { ClusterMetrics, type ClusterReading } from './cluster-metrics.js';
 
 const ROLES = ['follower', 'promoting', 'leader', 'stopping'] as const;
 /** From a part of a millisecond to some seconds: commits, syncs of the store, requests, phases of a takeover. */
-const BUCKETS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+export const BUCKETS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 /** A follower that catches up commits faster than its store syncs. Beyond this, syncs are not measured. */
 const MOST_UNSYNCED = 1024;
 
@@ -19,7 +19,15 @@ export interface MetricsOptions {
   readCluster?: () => Promise<ClusterReading>;
 }
 
-export class Metrics {
+/** What the HTTP server tells its metrics, and asks of them. */
+export interface ServerMetrics {
+  observe(event: SeqEvent): void;
+  submitted(outcome: string, items: number): void;
+  answered(answer: { route: string; method: string; status: number; ms: number | null }): void;
+  render(status: SequencerStatus, feeds: number): Promise<{ type: string; text: string }>;
+}
+
+export class Metrics implements ServerMetrics {
   readonly #registry = new Registry();
   readonly #counters;
   readonly #gauges;

@@ -1,5 +1,5 @@
 // What can be read over HTTP: blocks, the confirmed head, and the status.
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { SequencerApi } from '../ports.js';
 import { blockLine, writeFeed } from './feed.js';
 import { envelope, failureFrom, HttpError, malformed, unavailable } from './envelope.js';
@@ -7,7 +7,12 @@ import { ID_HEADER } from './forward.js';
 import { maxItemBytes, MAX_KEY_BYTES, type HttpLimits } from './limits.js';
 
 export interface ReadRouteOptions {
-  api: SequencerApi;
+  /** Who answers this request. Throws for a lane that does not run here. */
+  apiOf(request: FastifyRequest): SequencerApi;
+  /** In front of every path. */
+  prefix: string;
+  /** How many feeds are being served now. */
+  feeds: { open: number };
   limits: HttpLimits;
   headMs: number;
   stallMs: number;
@@ -15,7 +20,8 @@ export interface ReadRouteOptions {
   closing: AbortSignal;
 }
 
-export const FEED_ROUTE = '/v1/blocks';
+/** The path of a feed ends so. */
+export const FEED_ROUTE = '/blocks';
 
 interface FeedQuery {
   from?: string;
@@ -30,18 +36,16 @@ function heightOf(text: unknown, name: string): number {
   return height;
 }
 
-/** Returns how many live feeds there are, whenever it is asked. */
-export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): () => number {
-  const feeds = { open: 0 };
+export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): void {
   blockRoute(app, options);
-  feedRoutes(app, options, feeds);
+  feedRoutes(app, options);
   headRoute(app, options);
   statusRoute(app, options);
-  return () => feeds.open;
 }
 
-function blockRoute(app: FastifyInstance, { api }: ReadRouteOptions): void {
-  app.get<{ Params: { height: string } }>('/v1/blocks/:height', async (request, reply) => {
+function blockRoute(app: FastifyInstance, { apiOf, prefix }: ReadRouteOptions): void {
+  app.get<{ Params: { height: string } }>(`${prefix}/blocks/:height`, async (request, reply) => {
+    const api = apiOf(request as FastifyRequest);
     const height = heightOf(request.params.height, 'the last part of the path');
     const block = api.block(height);
     if (block) return reply.type('application/json').send(blockLine(block));
@@ -68,15 +72,17 @@ function rangeOf({ from: first, to: last }: FeedQuery): { from: number; to?: num
   return { from, to };
 }
 
-/** `feeds`: how many are being served now. */
-function feedRoutes(app: FastifyInstance, options: ReadRouteOptions, feeds: { open: number }): void {
-  const { api, limits, closing, stallMs } = options;
+function feedRoutes(app: FastifyInstance, options: ReadRouteOptions): void {
+  const { apiOf, prefix, feeds, limits, closing, stallMs } = options;
+  const path = `${prefix}${FEED_ROUTE}`;
   // A feed's place is for somebody who reads. HEAD reads nothing, so it gets the headers alone.
-  app.head<{ Querystring: FeedQuery }>(FEED_ROUTE, async (request, reply) => {
+  app.head<{ Querystring: FeedQuery }>(path, async (request, reply) => {
+    apiOf(request as FastifyRequest);
     rangeOf(request.query);
     return reply.type('application/x-ndjson').header('cache-control', 'no-store').send();
   });
-  app.get<{ Querystring: FeedQuery }>(FEED_ROUTE, { exposeHeadRoute: false }, async (request, reply) => {
+  app.get<{ Querystring: FeedQuery }>(path, { exposeHeadRoute: false }, async (request, reply) => {
+    const api = apiOf(request as FastifyRequest);
     const range = rangeOf(request.query);
     if (closing.aborted) throw unavailable('STOPPING', 'this sequencer is stopping', 'ask another one');
     if (feeds.open >= limits.maxFeeds)
@@ -106,8 +112,9 @@ function feedRoutes(app: FastifyInstance, options: ReadRouteOptions, feeds: { op
   });
 }
 
-function headRoute(app: FastifyInstance, { api, headMs }: ReadRouteOptions): void {
-  app.get('/v1/head', async () => {
+function headRoute(app: FastifyInstance, { apiOf, prefix, headMs }: ReadRouteOptions): void {
+  app.get(`${prefix}/head`, async (request) => {
+    const api = apiOf(request);
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<{ confirmed: false; why: string }>((resolve) => {
       const why = `no quorum confirmed it within ${headMs} ms`;
@@ -123,9 +130,9 @@ function headRoute(app: FastifyInstance, { api, headMs }: ReadRouteOptions): voi
   });
 }
 
-function statusRoute(app: FastifyInstance, { api, limits }: ReadRouteOptions): void {
-  app.get('/v1/status', async () => ({
-    ...api.status(),
+function statusRoute(app: FastifyInstance, { apiOf, prefix, limits }: ReadRouteOptions): void {
+  app.get(`${prefix}/status`, async (request) => ({
+    ...apiOf(request).status(),
     limits: {
       maxBlockBytes: limits.maxBlockBytes,
       maxItemBytes: maxItemBytes(limits.maxBlockBytes, MAX_KEY_BYTES),

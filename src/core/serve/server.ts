@@ -13,14 +13,19 @@ import { envelope, failureFrom, HttpError, retryAfter } from './envelope.js';
 import { ID_HEADER } from './forward.js';
 import { httpLimits, type HttpLimits } from './limits.js';
 import { checkListen, isLoopback, listenError, type Listen } from './listen.js';
-import { Metrics, type MetricsOptions } from './metrics.js';
+import { BodyReader } from './body.js';
+import { LANE_PREFIX, laneNeeded, laneOf, lanesRoute, laneUrl, type LaneDirectory } from './lanes.js';
+import { Metrics, type MetricsOptions, type ServerMetrics } from './metrics.js';
 import { FEED_ROUTE, readRoutes } from './read-routes.js';
 import { healthRoutes } from './health-routes.js';
 import type { HttpToken, Scope } from './tokens.js';
 import { submitRoute } from './submit-route.js';
 
 export interface HttpServerOptions {
+  /** Of one lane. Of a process that runs many, `status` alone is asked: who it is, and whether its loop turns. */
   api: SequencerApi;
+  /** The lanes of a process that runs many. Then no path without a lane answers for one. */
+  lanes?: LaneDirectory;
   listen: Listen;
   maxBlockBytes: number;
   /** Bearer token that every route except /livez requires. It is also sent when forwarding to the leader. */
@@ -34,6 +39,8 @@ export interface HttpServerOptions {
   ca?: () => string | Buffer | undefined;
   /** What /metrics shows beyond the events of this process. */
   metrics?: MetricsOptions;
+  /** In place of those. */
+  serverMetrics?: ServerMetrics;
   /** For tests and rare needs; the defaults are below. */
   bounds?: Partial<Bounds>;
   limits?: Partial<HttpLimits>;
@@ -96,29 +103,44 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   if (options.admin) checkListen(options.admin, protection, '--admin');
   const bounds: Bounds = { ...DEFAULT_BOUNDS, ...options.bounds };
   const limits: HttpLimits = { ...httpLimits(options.maxBlockBytes), ...options.limits };
-  const metrics = new Metrics(options.metrics);
+  const metrics = options.serverMetrics ?? new Metrics(options.metrics);
   const closing = new AbortController();
   const app = createApp(options, bounds, bounds.connections);
-  const shared = { api: options.api, limits, metrics };
-  const feeds = readRoutes(app, {
-    ...shared,
-    headMs: bounds.headMs,
-    stallMs: bounds.stallMs,
-    closing: closing.signal,
-  });
-  submitRoute(app, {
-    ...shared,
-    submitMs: bounds.submitMs,
-    connectMs: bounds.connectMs,
-    holdMs: bounds.holdMs,
-    outgoingToken: () => tokensOf(options)?.()[0].token,
-    ...(options.ca === undefined ? {} : { ca: options.ca }),
-  });
+  const feeds = { open: 0 };
+  const bodies = new BodyReader(limits);
+  const directory = options.lanes ?? onlyLane(options.api);
+  const apiOf = options.lanes === undefined ? () => options.api : laneNeeded;
+  for (const one of [
+    { prefix: '/v1', apiOf },
+    { prefix: LANE_PREFIX, apiOf: laneOf(directory) },
+  ]) {
+    const shared = { ...one, limits, metrics };
+    readRoutes(app, {
+      ...shared,
+      feeds,
+      headMs: bounds.headMs,
+      stallMs: bounds.stallMs,
+      closing: closing.signal,
+    });
+    submitRoute(app, {
+      ...shared,
+      bodies,
+      submitMs: bounds.submitMs,
+      connectMs: bounds.connectMs,
+      holdMs: bounds.holdMs,
+      outgoingToken: () => tokensOf(options)?.()[0].token,
+      ...(options.ca === undefined ? {} : { ca: options.ca }),
+    });
+  }
+  lanesRoute(app, directory);
   const admin = options.admin ? createApp(options, bounds, bounds.adminConnections) : undefined;
   const apps = admin ? [app, admin] : [app];
   for (const one of apps) {
     countAnswers(one, metrics);
-    healthRoutes(one, { api: options.api, metrics, feeds, loopAgeLimitMs: bounds.loopAgeLimitMs });
+    healthRoutes(one, {
+      ...{ api: options.api, metrics, feeds: () => feeds.open, loopAgeLimitMs: bounds.loopAgeLimitMs },
+      ...(options.lanes === undefined ? {} : { lanes: options.lanes }),
+    });
   }
   try {
     const url = await listenOn(app, options.listen, options.tls !== undefined);
@@ -142,7 +164,17 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   }
 }
 
-function countAnswers(app: FastifyInstance, metrics: Metrics): void {
+/** A sequencer of one lane answers for it under its name, too. */
+function onlyLane(api: SequencerApi): LaneDirectory {
+  const { lane } = api.status();
+  return {
+    get: (name) => (name === lane ? api : undefined),
+    list: () => (lane === '' ? [] : [{ name: lane, api }]),
+    wanted: () => (lane === '' ? 0 : 1),
+  };
+}
+
+function countAnswers(app: FastifyInstance, metrics: ServerMetrics): void {
   app.addHook('onResponse', async ({ method, routeOptions }, reply) => {
     // A path that is no route of ours, or a method that nobody knows, must not become a label.
     const route = routeOptions.url ?? 'none';
@@ -150,7 +182,7 @@ function countAnswers(app: FastifyInstance, metrics: Metrics): void {
       route,
       method: route === 'none' ? '' : method,
       status: reply.raw.statusCode,
-      ms: route === FEED_ROUTE && method === 'GET' ? null : reply.elapsedTime,
+      ms: route.endsWith(FEED_ROUTE) && method === 'GET' ? null : reply.elapsedTime,
     });
   });
 }
@@ -187,6 +219,7 @@ function createApp(options: HttpServerOptions, bounds: Bounds, connections: numb
     // Longer than the 60 s of common balancers: the side that waits for answers must not be the one that closes.
     keepAliveTimeout: 75_000,
     routerOptions: { maxParamLength: 64 },
+    rewriteUrl: (request: { url?: string }) => laneUrl(request.url ?? '/'),
     frameworkErrors: (error: Error, _request: unknown, reply: unknown) => {
       sendFailure((reply as FastifyReply).header(ID_HEADER, id), error);
     },
@@ -253,6 +286,8 @@ function createApp(options: HttpServerOptions, bounds: Bounds, connections: numb
           'GET /v1/blocks?from=HEIGHT',
           'GET /v1/head',
           'GET /v1/status',
+          'GET /v1/lanes',
+          'POST /v1/lanes/LANE/submit',
           'GET /livez',
           'GET /readyz',
           'GET /leader',
@@ -282,8 +317,8 @@ function tokensOf({ token, tokens }: HttpServerOptions): HttpServerOptions['toke
 
 /** What a caller needs to be allowed for. Null: every token will do. A submitter has to find the leader first. */
 function scopeOf({ method, url }: FastifyRequest): Scope | null {
-  const path = url.split('?', 1)[0];
-  if (path === '/v1/status' || path === '/v1/head') return null;
+  const path = url.split('?', 1)[0]!;
+  if (/^\/v1(\/lanes\/[^/]+)?\/(status|head)$/.test(path)) return null;
   if (path === '/metrics' || path === '/readyz' || path === '/leader') return 'metrics';
   return method === 'POST' ? 'submit' : 'read';
 }

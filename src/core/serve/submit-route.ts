@@ -6,28 +6,34 @@
 // forwards the request once, or keeps it until somebody leads (submission-routing.ts). Unknown is answered 504
 // OUTCOME_UNKNOWN, never as a failure.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Item, SubmitOutcome } from '../ports.js';
+import type { Item, SequencerApi, SubmitOutcome } from '../ports.js';
 import { BodyReader } from './body.js';
 import { envelope, failureOf, HttpError, retryAfter, unavailable, type HttpFailure } from './envelope.js';
 import { HOP_HEADER } from './forward.js';
 import type { HttpLimits } from './limits.js';
-import type { Metrics } from './metrics.js';
+import type { ServerMetrics } from './metrics.js';
 import { routeSubmission, refuseInVain, type RoutedSubmission, type RoutingOptions } from './submission-routing.js';
 import { parseLines, parseSingle, refuseUndeclaredBatch } from './submission.js';
 
-export interface SubmitRouteOptions extends RoutingOptions {
+export interface SubmitRouteOptions extends Omit<RoutingOptions, 'api'> {
+  /** Who answers this request. Throws for a lane that does not run here. */
+  apiOf(request: FastifyRequest): SequencerApi;
+  /** In front of the path. */
+  prefix: string;
+  /** Shared by all paths of the server: it bounds what they hold together. */
+  bodies: BodyReader;
   limits: HttpLimits;
-  metrics: Metrics;
+  metrics: ServerMetrics;
 }
 
 const NDJSON = 'application/x-ndjson';
 const SMALL_BODY_BYTES = 64 * 1024;
 
 export function submitRoute(app: FastifyInstance, options: SubmitRouteOptions): void {
-  const { api, limits, metrics } = options;
-  const bodies = new BodyReader(limits);
+  const { apiOf, prefix, bodies, limits, metrics } = options;
 
-  app.post('/v1/submit', async (request, reply) => {
+  app.post(`${prefix}/submit`, async (request, reply) => {
+    const api = apiOf(request);
     if (request.headers['content-encoding'] !== undefined) {
       throw new HttpError({
         status: 415,
@@ -65,7 +71,7 @@ export function submitRoute(app: FastifyInstance, options: SubmitRouteOptions): 
               return caller.signal;
             },
           },
-          options,
+          { ...options, api },
         );
         return routed.by === 'self'
           ? answer(reply, items, routed.outcomes, batch, metrics)
@@ -91,7 +97,7 @@ function answer(
   items: Item[],
   outcomes: SubmitOutcome[],
   batch: boolean,
-  metrics: Metrics,
+  metrics: ServerMetrics,
 ): string {
   let committed = 0;
   let duplicates = 0;

@@ -12,10 +12,25 @@ import { checkPages, mapBytes } from './meta-pages.js';
 import { FORMAT_VERSION, decodeHeader, heightKey, heightOfKey, type KeyWindow, type StoredHeader } from './records.js';
 import { foreign, lmdbSays, newerFormat, unreadable, writeFailed } from './store-errors.js';
 
-type Table = Database<Buffer, Buffer>;
+/** One table of one chain. In an environment of many lanes it is a part of a table (lane-stores.ts). */
+export interface Table {
+  get(key: Buffer): Buffer | undefined;
+  put(key: Buffer, value: Buffer): Promise<boolean>;
+  remove(key: Buffer): Promise<boolean>;
+  /** Other threads bring these into memory. */
+  prefetch(keys: Buffer[]): Promise<void>;
+  /** Removes every key. */
+  clearAsync(): Promise<void>;
+  /** The greatest key. */
+  lastKey(): Buffer | undefined;
+  /** Of a table whose keys are heights. */
+  entryCount(): number;
+}
+
+type Root = Pick<RootDatabase<Buffer, Buffer>, 'batch' | 'close' | 'resetReadTxn'>;
 
 export interface ChainFile {
-  root: RootDatabase<Buffer, Buffer>;
+  root: Root;
   /** Text keys: `about` (JSON: format, cluster, lane, generation), `head` (height), `window` (JSON: KeyWindow). */
   meta: Table;
   /** Height → header record. Headers are apart from the payloads, so that reading a header never touches a payload. */
@@ -65,7 +80,7 @@ export function openChainFile(dir: string, readOnly: boolean): ChainFile {
       ...BINARY,
     });
     try {
-      const table = (name: string): Table => root.openDB<Buffer, Buffer>(name, BINARY);
+      const table = (name: string): Table => tableOf(root.openDB<Buffer, Buffer>(name, BINARY));
       return { root, meta: table('meta'), headers: table('headers'), blocks: table('blocks'), keys: table('keys') };
     } catch (error) {
       void root.close();
@@ -153,7 +168,7 @@ export function verifiedHead(
 ): StoredHeader | undefined {
   try {
     const height = Number(file.meta.get(META.head)?.toString() ?? 'NaN');
-    const counted = [entryCount(file.headers), entryCount(file.blocks), lastHeight(file)];
+    const counted = [file.headers.entryCount(), file.blocks.entryCount(), lastHeight(file)];
     if (!counted.every((count) => count === height)) {
       throw unreadable(
         dir,
@@ -200,12 +215,23 @@ export function readRetained(file: ChainFile): KeyWindow {
 
 /** Highest height with a header, 0 when there is none. */
 export function lastHeight(file: ChainFile): Height {
-  for (const key of file.headers.getKeys({ reverse: true, limit: 1 })) return heightOfKey(key);
-  return 0;
+  const last = file.headers.lastKey();
+  return last === undefined ? 0 : heightOfKey(last);
 }
 
-function entryCount(table: Table): number {
-  return (table.getStats() as { entryCount: number }).entryCount;
+function tableOf(database: Database<Buffer, Buffer>): Table {
+  return {
+    get: (key) => database.get(key),
+    put: (key, value) => database.put(key, value),
+    remove: (key) => database.remove(key),
+    prefetch: async (keys) => void (await database.prefetch(keys)),
+    clearAsync: () => database.clearAsync(),
+    lastKey: () => {
+      for (const key of database.getKeys({ reverse: true, limit: 1 })) return key;
+      return undefined;
+    },
+    entryCount: () => (database.getStats() as { entryCount: number }).entryCount,
+  };
 }
 
 function syncDirectory(dir: string): void {
