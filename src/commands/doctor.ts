@@ -79,8 +79,7 @@ export default class Doctor extends SeqCommand {
       ...doctorResult(data, cluster.asked.length),
       verdict: {
         verdict,
-        reason:
-          verdict === 'OK' ? 'no finding that needs a change' : `${worst?.node || 'cluster'}: ${worst?.what ?? ''}`,
+        reason: worst === undefined || verdict === 'OK' ? 'no finding that needs a change' : whatIsWrong(worst),
         reasonCode: verdict === 'OK' ? 'OK' : verdict === judged.verdict ? judged.reasonCode : 'FINDINGS',
       },
       next: nextOf(judged.next, findings),
@@ -99,6 +98,11 @@ async function withCheckup(
   const local = here && checkup.outcome === 'accepted';
   const diskFreeBytes = local ? await nodeFreeBytes(node.url, checkup.value.config?.['dir']) : null;
   return { id: node.id, url: node.url, view, checkup, diskFreeBytes };
+}
+
+/** What the judge says of a node names it already. */
+function whatIsWrong({ node, what }: DoctorFinding): string {
+  return node !== '' && what.startsWith(node) ? what : `${node || 'cluster'}: ${what}`;
 }
 
 /** What the judge says comes first, then the fix of each finding. */

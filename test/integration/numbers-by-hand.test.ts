@@ -75,10 +75,11 @@ test.each([`${END}.0`, `${CEILING}.999999`, '1.9999999'])(
     await r3.hset(RECORD, 'config', text.replace(/^\S+/, version));
     await until('a key to be sequenced all the same', () => a.submit('second'));
     const way = `redis-cli -u ${nodes.r3.url} hdel seq:node:admission config`;
-    for (const words of [['status'], ['doctor']]) {
+    for (const words of [['status'], ['doctor'], ['repair', 'plan']]) {
       const ran = await runSeq(newHome(), [...words, ...flagsOf(nodes), '--node-timeout', '2s', '--json']);
       expect(ran.stdout, words.join(' ')).toContain(way);
       expect(ran.stdout, words.join(' ')).toContain(`its configuration is ${version}`);
+      expect(ran.stdout, 'what a leader cannot do').not.toContain('repair apply');
     }
     // Another term is not stopped by it, and does not take it over.
     a.child.kill('SIGKILL');
@@ -102,7 +103,7 @@ test('another configuration of the same version → nobody follows it; the comma
   await r3.hset(RECORD, 'config', rival);
   await until('a key to be sequenced all the same', () => a.submit('second'));
   const way = `redis-cli -u ${nodes.r3.url} hdel seq:node:admission config`;
-  for (const words of [['status'], ['doctor']]) {
+  for (const words of [['status'], ['doctor'], ['repair', 'plan']]) {
     const ran = await runSeq(newHome(), [...words, ...flagsOf(nodes), '--node-timeout', '2s', '--json']);
     expect(ran.stdout, words.join(' ')).toContain(way);
     expect(ran.stdout, words.join(' ')).toContain('has other content than the one of the same version');

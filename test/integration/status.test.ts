@@ -192,6 +192,21 @@ describe('status: real servers', () => {
     expect((await probe()).reasonCode).toBe('NO_QUORUM');
   });
 
+  test('one node emptied, one silent → every verb brings the silent one back before it speaks of a recovery', async () => {
+    await writer.bootstrap();
+    await writer.lead();
+    await writer.write();
+    await servers[1]!.restart();
+    await servers[2]!.kill();
+    const back = `redis-cli -u ${servers[2]!.url} ping`;
+    for (const words of ['status', 'epoch show', 'history', 'repair plan', 'cluster recover --dry-run']) {
+      const { stdout } = await runSeq([...words.split(' '), ...flags, '--node-timeout', '500ms', '-o', 'plain']);
+      const next = [...stdout.matchAll(/^next\t(.+)$/gm)].map(([, line]) => line);
+      expect(next[0], `${words}: ${stdout}`).toBe(back);
+      expect(next.slice(1).join(), words).not.toContain('cluster recover --dry-run');
+    }
+  }, 120_000);
+
   test('status: a block on one node only → pending, not committed; the node behind is named', async () => {
     await writer.bootstrap();
     await writer.lead();

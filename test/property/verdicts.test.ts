@@ -50,7 +50,7 @@ test('verdicts: 3,000 generated states → no verb contradicts another, none say
       const checks = CHECKS.map((check) =>
         judgeCheck(check, { view, probes, rows: [], strays: [], target: TARGET }, LIMITS),
       );
-      const worst = worstOf(checks);
+      const worst = worstOf(checks, view.reasonCode);
       const of = (name: CheckName) => checks.find(({ check }) => check === name)!;
       const checked = probes.map(({ id, url, reply }) => ({
         id,
@@ -78,6 +78,8 @@ test('verdicts: 3,000 generated states → no verb contradicts another, none say
       );
       expect(RANK[worst.verdict]).toBeGreaterThanOrEqual(RANK[view.verdict]);
       if (view.verdict === 'OK') expect(worst.verdict).toBe('OK');
+      if (RANK[view.verdict] === RANK[worst.verdict] && checks.some(({ reasonCode }) => reasonCode === view.reasonCode))
+        expect(worst.reasonCode).toBe(view.reasonCode);
       // The doctor's first line is as bad as the status.
       const severity = finding === undefined || finding.severity === 'INFO' ? 'OK' : finding.severity;
       expect(RANK[severity]).toBeGreaterThanOrEqual(RANK[view.verdict]);
@@ -174,6 +176,7 @@ test('verdicts: 1,000 generated states → recover, repair plan, watch and ready
       const status = await inspectCluster({ ...asked, twice: true });
       const stands = standstill(status);
       const stuck = nothingCanBeCommitted(made);
+      const offered: string[] = [];
       const told = ({ verdict, reasonCode, reason, next, margin }: ClusterView) => [
         verdict,
         reasonCode,
@@ -199,12 +202,22 @@ test('verdicts: 1,000 generated states → recover, repair plan, watch and ready
         // Who may write is one answer: no repair is offered that would be refused.
         if (plan.hand.by === 'leader') expect(plan.hand.leader.id).toBe(status.leader?.id);
         if (plan.hand.by === 'nobody') expect(next!.join()).not.toContain('repair apply');
+        if (plan.hand.by === 'nobody' && stands !== null) expect(next![0]).toBe(stands.next[0]);
+        if (status.leader !== null && made.stray >= 0) {
+          const { id } = probes[made.stray]!;
+          expect(
+            plan.steps.map((step) => step.node),
+            'what only a person can end',
+          ).not.toContain(id);
+        }
+        offered.push(...next!);
       }
 
       // `seq cluster recover` is named where it would act alone. A node that may come back comes back first.
       const decision = recovery(made, probes);
       count(`recover: ${decision.outcome}`);
       const names = status.findings.some(({ next }) => next.join().includes('cluster recover'));
+      if (!names) expect(offered.join()).not.toContain('cluster recover');
       const all = probes.every(({ reply }) => reply.outcome === 'accepted');
       if (names || all) expect([names, decision.outcome === 'plan']).toEqual([names, names]);
       if (decision.outcome === 'not-needed') {

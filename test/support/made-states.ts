@@ -58,6 +58,7 @@ const healthy = fc.constantFrom(3, 5).map((n) => ({
     { id: 'seq-b', state: 'alive' },
   ] as [MadeSequencer, MadeSequencer],
   held: false,
+  stray: -1,
 }));
 const anything = fc.record({
   nodes: fc.oneof(
@@ -66,6 +67,8 @@ const anything = fc.record({
   ),
   sequencers: fc.tuple(stateOf('seq-a'), stateOf('seq-b')),
   held: fc.oneof(often(false, 9), often(true, 1)),
+  /** On this node somebody wrote an epoch by hand. */
+  stray: fc.oneof(often(-1, 9), { weight: 1, arbitrary: fc.constantFrom(0, 1, 2) }),
 });
 export const cluster = fc.oneof({ weight: 1, arbitrary: healthy }, { weight: 19, arbitrary: anything });
 export type Made = typeof cluster extends fc.Arbitrary<infer T> ? T : never;
@@ -88,7 +91,9 @@ function configOf(nodes: readonly MadeNode[]): string {
 
 const addressOf = (at: number) => ({ id: `r${at + 1}`, url: `redis://127.0.0.1:${7000 + at}` });
 
-export function probeOf(made: MadeNode, at: number, { nodes, sequencers, held }: Made): NodeProbe {
+const STRAY_EPOCH = 777_777_777_777;
+
+export function probeOf(made: MadeNode, at: number, { nodes, sequencers, held, stray }: Made): NodeProbe {
   const base = { ...addressOf(at), rttMs: 1, askedAt: 0 };
   if (made.memory === 'silent')
     return { ...base, reply: { outcome: 'unknown', step: 'call', cause: 'no reply', limitMs: 100 } };
@@ -99,7 +104,7 @@ export function probeOf(made: MadeNode, at: number, { nodes, sequencers, held }:
     head: made.head, headEpoch: 3, headHash: hash(made.block, made.head), floor: 0, floorHash: hash('g', 0),
     admission: made.memory, admissionWhy: '', cluster: 'c.1', node: base.id, incarnation: 'boot',
     pending: made.memory === 'admitting' ? 'nonce' : '', config: configOf(nodes), admittedRunId: `run${at}`, runId: `run${at}`,
-    lock: made.lock === 'free' ? null : { owner, pttlMs: LEFT_MS[made.lock] }, epoch: made.epoch, claimant: owner,
+    lock: made.lock === 'free' ? null : { owner, pttlMs: LEFT_MS[made.lock] }, epoch: at === stray ? STRAY_EPOCH : made.epoch, claimant: owner,
     length: made.head, hold: held ? { by: 'ann', reason: 'upgrade', pttlMs: 60_000 } : null, handover: null, request: null,
     sequencers: sequencers.filter(({ state }) => state !== 'gone' && state !== 'never').map(presence),
     absent: sequencers.filter(({ state }) => state === 'gone').map(({ id }) => ({ id, seenAtMs: 990_000 })),
@@ -147,7 +152,7 @@ export const stillClock: Clock = {
 };
 
 /** Nobody commits, and no sequencer that lives could be promoted even when every running lease has ended. */
-export function nothingCanBeCommitted({ nodes, sequencers, held }: Made): boolean {
+export function nothingCanBeCommitted({ nodes, sequencers, held, stray }: Made): boolean {
   const quorum = Math.floor(nodes.length / 2) + 1;
   const said = sequencers.some(({ state }) => state !== 'gone' && state !== 'never');
   // Where nobody says how long a lease is, only a lock without an end is known to be nobody's.
@@ -159,8 +164,8 @@ export function nothingCanBeCommitted({ nodes, sequencers, held }: Made): boolea
   const open = nodes.filter(({ memory }) => memory === 'silent' || memory === 'denied' || memory === 'loading');
   if (free.length + open.length < quorum) return true;
   const leads = nodes.filter(
-    ({ memory, lock, holder, epoch }) =>
-      memory === 'admitted' && lock === 'running' && holder === 'seq-a' && epoch === 3,
+    ({ memory, lock, holder, epoch }, at) =>
+      at !== stray && memory === 'admitted' && lock === 'running' && holder === 'seq-a' && epoch === 3,
   );
   const others = nodes.filter(({ memory, lock }) => memory === 'admitted' && (lock === 'running' || lock === 'late'));
   if (leads.length >= quorum || others.length > 0 || open.length > 0) return false;

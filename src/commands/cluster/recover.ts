@@ -6,7 +6,7 @@ import { operatorOf } from '../../cli/support/operator.js';
 import { notNeededResult, recoverResult } from '../../cli/present/cluster/recover.js';
 import type { Result } from '../../cli/present/result.js';
 import { probeForRecovery, recoverAsPlanned, rejoin } from '../../cli/compose/recovery.js';
-import { startAgain, startCommands, targetFlags } from '../../cli/compose/target.js';
+import { askOptions, startAgain, targetFlags } from '../../cli/compose/target.js';
 import { inspectCluster } from '../../core/view/inspect.js';
 
 export default class ClusterRecover extends SeqCommand {
@@ -66,23 +66,23 @@ export default class ClusterRecover extends SeqCommand {
     });
     const { decision } = probed;
     const status = `seq status ${target}`.trim();
+    const seen = (cluster: string) => inspectCluster({ ...askOptions(found), expectedCluster: cluster });
     if (decision.outcome === 'not-needed') {
-      const view = await inspectCluster({
-        nodes: found.nodes,
-        limitMs: found.nodeTimeoutMs,
-        clock: found.clock,
-        expectedCluster: decision.cluster,
-        target,
-        ...startCommands(found.settings),
-      });
+      const view = await seen(decision.cluster);
       if (flags['dry-run'] || decision.rejoin.length === 0) return notNeededResult(decision, [], view, status);
       this.changing();
       return notNeededResult(decision, await rejoin(probed), view, status);
     }
     const { plan } = decision;
     const loss = plan.doubts.length > 0 && !flags['accept-possible-loss'] ? ' --accept-possible-loss' : '';
-    if (flags['dry-run'])
-      return recoverResult(plan, 'planned', [`${command}${loss} --confirm ${plan.digest.slice(0, 8)}`]);
+    if (flags['dry-run']) {
+      const confirm = `${command}${loss} --confirm ${plan.digest.slice(0, 8)}`;
+      // Nodes that may come back come first: a recovery without them may lose what only they hold.
+      const first = plan.nodes.some(({ action }) => action === 'left-out')
+        ? (await seen(found.identity.cluster)).next
+        : [];
+      return recoverResult(plan, 'planned', [...first.filter((line) => !line.includes('cluster recover')), confirm]);
+    }
     const warning = await recoverAsPlanned(plan, probed, {
       yes: false,
       confirm: flags.confirm,

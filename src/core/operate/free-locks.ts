@@ -206,7 +206,7 @@ function failUnlessAll(changes: readonly NodeChange[], options: FreeLocksOptions
 
 function nextOf(options: FreeLocksOptions, plan: FreeLocksPlan): string[] {
   const starts = options.startSequencers?.() ?? [];
-  if (plan.candidates.length > 0) return [commandIn(options, 'seq wait --for leader')];
+  if (plan.candidates.length > 0) return [commandIn(options, 'seq wait --for leader'), ...starts];
   return starts.length > 0 ? starts : [commandIn(options, `seq run --id ${plan.locks[0]?.holder ?? 'seq-a'}`)];
 }
 

@@ -6,8 +6,9 @@ import type { ErrorCode } from '../error-codes.js';
 import { createHash } from 'node:crypto';
 import { quorumOf } from '../config.js';
 import { EXIT, SeqError } from '../errors.js';
-import type { Epoch, Hash, Height, NodeView } from '../protocol/types.js';
-import type { LeaderRow, Finding } from '../view/cluster-view.js';
+import { NO_TERM_MADE_IT } from '../protocol/configuration.js';
+import { MAX_EPOCH_LEAP, type Epoch, type Hash, type Height, type NodeView } from '../protocol/types.js';
+import type { ClusterView, Finding, LeaderRow } from '../view/cluster-view.js';
 import { standstill } from '../view/standstill.js';
 import { mark, type EvidenceNode, type RepairEvidence } from './evidence.js';
 import type { Contest, Copy } from './scan.js';
@@ -47,7 +48,7 @@ export interface RepairStep {
 export interface Undecidable {
   node: string;
   height: Height | null;
-  class: 'silent' | 'foreign' | 'conflict' | 'missing' | 'outnumbered';
+  class: 'silent' | 'foreign' | 'by-hand' | 'conflict' | 'missing' | 'outnumbered';
   why: string;
   copies: Copy[];
   stores: { store: string; hash: Hash | null; why: string }[];
@@ -125,7 +126,7 @@ export function planRepair(evidence: RepairEvidence, wish: RepairWish): RepairPl
 
   const steps: RepairStep[] = [];
   for (const node of nodes) {
-    const open = openQuestion(node, wish);
+    const open = openQuestion(node, wish) ?? writtenByHand(node, view);
     if (open !== null) undecidable.push(open);
     else {
       const step = stepFor(node, {
@@ -289,6 +290,16 @@ function openQuestion(node: EvidenceNode, { target }: RepairWish): Undecidable |
   return null;
 }
 
+/** No leader can repair a node that holds what no term can have made: somebody has to delete it. The judge says how. */
+function writtenByHand(node: EvidenceNode, view: ClusterView): Undecidable | null {
+  const row = view.nodes.find(({ id }) => id === node.id);
+  const epoch = view.leader !== null && (row?.epoch ?? 0) > view.leader.epoch + MAX_EPOCH_LEAP;
+  if (row === undefined || !(epoch || row.note.includes(NO_TERM_MADE_IT))) return null;
+  const told = view.findings.find(({ nodes, next }) => nodes.includes(node.id) && next.length > 0);
+  const none = { height: null, copies: [], stores: [] };
+  return { ...none, node: node.id, class: 'by-hand', why: `${node.id}: ${row.note}`, next: told?.next ?? [] };
+}
+
 function undecided(contest: Contest, evidence: RepairEvidence, { target }: RepairWish): Undecidable {
   return {
     node: '',
@@ -380,7 +391,8 @@ function handOf({ view, nodes }: RepairEvidence, trusted: readonly EvidenceNode[
       by: 'nobody',
       code: 'NO_QUORUM',
       why: `${admitted} of the ${view.quorum} nodes needed answer and are admitted`,
-      next: [`seq cluster recover --dry-run ${target}`.trim()],
+      // A node that may come back comes back first: a recovery without it may lose what only it holds.
+      next: standstill(view)?.next ?? status,
       retryable: false,
     };
   }

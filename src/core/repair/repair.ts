@@ -86,7 +86,7 @@ export async function applyRepair(options: RepairOptions): Promise<Repaired> {
       exit: EXIT.partial,
       message: `${done.length} of ${result.nodes.length} nodes are repaired; ${outcome}`,
       why: 'what was written is whole, and no node is worse than before',
-      changed: 'some',
+      changed: done.length > 0 ? 'some' : 'unknown',
       changedNodes: done,
       next: [`seq repair plan ${options.target}`.trim()],
       retryable: true,

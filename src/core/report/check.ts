@@ -294,7 +294,8 @@ function nodes(seen: Seen, limits: Thresholds): Answer {
   };
 }
 
-/** The answer that a pager should report first. */
-export function worstOf(answers: readonly CheckAnswer[]): CheckAnswer {
-  return answers.reduce((a, b) => (VERDICT_RANK[b.verdict] > VERDICT_RANK[a.verdict] ? b : a));
+/** The answer that a pager should report first. Of equally bad ones it is the one that `seq status` reports. */
+export function worstOf(answers: readonly CheckAnswer[], status = ''): CheckAnswer {
+  const rank = ({ verdict, reasonCode }: CheckAnswer) => 2 * VERDICT_RANK[verdict] + Number(reasonCode === status);
+  return answers.reduce((a, b) => (rank(b) > rank(a) ? b : a));
 }

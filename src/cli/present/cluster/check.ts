@@ -10,10 +10,10 @@ const NAGIOS: Record<Verdict, string> = { OK: 'OK', WARN: 'WARNING', CRIT: 'CRIT
 
 export function checkResult(
   name: string,
-  view: Pick<ClusterView, 'cluster' | 'configured' | 'answered' | 'quorum'>,
+  view: Pick<ClusterView, 'cluster' | 'configured' | 'answered' | 'quorum'> & { reasonCode?: string },
   answers: readonly CheckAnswer[],
 ): Result {
-  const worst = worstOf(answers);
+  const worst = worstOf(answers, view.reasonCode);
   const { verdict, reason, reasonCode } = worst;
   const next = [...new Set(answers.flatMap((answer) => (answer.verdict === 'OK' ? [] : answer.next)))];
   return {
@@ -38,14 +38,13 @@ export function checkResult(
               rows: answers.map((a) => ({ check: a.check, verdict: a.verdict, code: a.reasonCode, reason: a.reason })),
             },
           ],
-    texts: { nagios: nagiosText(name, answers), prometheus: prometheusText(view.cluster, answers) },
+    texts: { nagios: nagiosText(name, answers, worst), prometheus: prometheusText(view.cluster, answers) },
     meta: { nodesAsked: view.configured, nodesAnswered: view.answered, quorum: view.quorum },
   };
 }
 
 /** `SEQ LEADER OK - seq-a leads under epoch 3 | epoch=3;;;0`; for several checks, one line each below. */
-export function nagiosText(name: string, answers: readonly CheckAnswer[]): string {
-  const worst = worstOf(answers);
+export function nagiosText(name: string, answers: readonly CheckAnswer[], worst = worstOf(answers)): string {
   const perf = answers
     .flatMap((answer) => answer.metrics.map((m) => perfdata(answers.length > 1 ? `${answer.check}_` : '', m)))
     .join(' ');

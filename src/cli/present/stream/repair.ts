@@ -121,7 +121,9 @@ export function planResult(plan: RepairPlan, target: string, apply: string): Res
     tables: [stepTable(plan), ...openTables(plan.undecidable)],
     items: plan.steps,
     next: [
+      // Where nobody may write, what keeps a leader away comes first.
       ...new Set([
+        ...(plan.hand.by === 'nobody' ? (plan.standstill?.next ?? []) : []),
         ...next,
         ...plan.undecidable.flatMap((one) => one.next),
         ...(plan.standstill?.next ?? []),
