@@ -23,9 +23,19 @@ if (isForCoreutils(argv)) {
 } else {
   keepCompiled();
   const { main } = await import('../dist/cli/start/main.js');
-  await main({ argv, root, end: (code) => process.exit(code) });
+  if (!(await main({ argv, root, end: (code) => process.exit(code) }))) endBySignal();
   // All output has left the process. A socket to a node that hangs must not keep the process alive.
   process.exit();
+}
+
+/**
+ * `process.exit` waits for threads. For a service manager, SIGTERM is a clean end, and SIGKILL is none. The signal has
+ * its default effect once nobody listens to it.
+ */
+function endBySignal() {
+  const signal = process.exitCode ? 'SIGKILL' : 'SIGTERM';
+  process.removeAllListeners(signal);
+  process.kill(process.pid, signal);
 }
 
 /**

@@ -3,6 +3,7 @@ import { SeqCommand } from '../cli/command/base-command.js';
 import { toSeqError } from '../cli/support/failure.js';
 import { abandonOutput, stdoutIsLog } from '../cli/support/output.js';
 import { countFlag, durationFlag, positiveFlag, sizeFlag } from '../cli/support/flags.js';
+import { threadHangs } from '../cli/support/hung-threads.js';
 import { Interrupted, onHangup } from '../cli/support/interrupt.js';
 import type { Result } from '../cli/present/result.js';
 import { runSettings, SEQUENCER_LOG_LEVELS } from '../cli/compose/run-settings.js';
@@ -139,7 +140,9 @@ export default class Run extends SeqCommand {
     for (const text of unknownVariables(process.env)) log.line('warn', text, { event: 'settings' });
     hangup(() => log.line('info', 'SIGHUP: it goes on starting', { event: 'hangup' }));
     const close = async (end: { code: StopCode; reason: string }): Promise<void> => {
-      if (!(await log.close(end))) abandonOutput();
+      if (await log.close(end)) return;
+      abandonOutput();
+      if (log.hangs) threadHangs();
     };
     try {
       await run(around, settings, log, this.signal, hangup);

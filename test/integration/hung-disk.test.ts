@@ -13,7 +13,7 @@ beforeAll(async () => {
   if (mayHang) lab = await PrivateCluster.start({ nodes: 3, sequencers: 2, ttlMs: TTL_MS, blockTimeMs: 100 });
 });
 afterAll(async () => {
-  await disk?.heal();
+  await disk?.release();
   await lab?.close();
 });
 
@@ -58,6 +58,24 @@ test.skipIf(!mayHang)('hung disk: the leader hands over, 0 receipts lost', async
   await lab.waitFor('the disk to be well', 20_000, async () =>
     (await health(leader, '/readyz')).status === 200 ? true : undefined,
   );
+  await client.stop();
+  await checkAll(lab, [client]);
+});
+
+test.skipIf(!mayHang)('hung disk: SIGTERM → it ends without its store, and the store opens again', async () => {
+  const leader = await lab.waitForLeader();
+  const client = new Traffic(lab, 'stop');
+  await client.more(5);
+  disk = await hangDisk(lab.pid(leader));
+  await lab.waitFor('another leader', 20_000, async () => ((await lab.leader()) === other(leader) ? true : undefined));
+  expect(await lab.kill(leader, 'SIGTERM', 20_000), 'it ends by itself').toBe(true);
+  const last = logLines(lab, leader).slice(-3);
+  expect(last.map(({ code }) => code)).toContain('STORE_STALLED');
+  expect(last.map(({ event, code }) => [event, code])).toContainEqual(['stopped', 'SIGTERM']);
+  await disk.release();
+  disk = undefined;
+  await lab.startProcess(leader);
+  await client.more(5);
   await client.stop();
   await checkAll(lab, [client]);
 });

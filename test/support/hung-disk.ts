@@ -11,6 +11,8 @@ export const mayHang = spawnSync('strace', ['-o', '/dev/null', '-e', `trace=${SY
 export interface HungDisk {
   /** The disk is well again: the syncs that were held back go on. */
   heal(): Promise<void>;
+  /** The process is gone. What strace holds back of it is let go. */
+  release(): Promise<void>;
 }
 
 /** From now on no sync of this process comes back. */
@@ -32,6 +34,10 @@ export async function hangDisk(pid: number): Promise<HungDisk> {
   return {
     heal: async () => {
       strace.kill('SIGINT');
+      await ended;
+    },
+    release: async () => {
+      strace.kill('SIGKILL');
       await ended;
     },
   };

@@ -1,7 +1,9 @@
 // The log: levels, collapsing, redaction, the last line; on a real pipe and at a reader that went away.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { SeqEvent } from '../../src/core/events.js';
 import { Collapser, sameness } from '../../src/core/log/collapse.js';
@@ -9,6 +11,7 @@ import { lineOf } from '../../src/core/log/lines.js';
 import { openLog, type LogOptions } from '../../src/core/log/log.js';
 import { redactor } from '../../src/core/log/redact.js';
 import { compileProgram } from '../support/compile.js';
+import { mayHang } from '../support/hung-disk.js';
 
 async function memoryLog(options: Partial<LogOptions> = {}) {
   const lines: Record<string, unknown>[] = [];
@@ -239,6 +242,43 @@ describe('log', () => {
     const [code] = await once(child, 'exit');
     expect([code, said()]).toEqual([9, `through ${lost}\nclosed false\n`]);
     child.stdout.destroy();
+  });
+
+  test.skipIf(!mayHang)(
+    'log: the disk of a log file hangs → the writer is not blocked, and says what is lost',
+    async () => {
+      const file = join(mkdtempSync(join(tmpdir(), 'seq-log-')), 'log');
+      const fd = openSync(file, 'a');
+      const held = ['-e', 'inject=write,pwrite64:delay_enter=100000000'];
+      const strace = ['-f', '-o', '/dev/null', '-P', file, '-e', 'trace=write,pwrite64', ...held];
+      const child = spawn('strace', [...strace, process.execPath, program, 'stuck'], { stdio: ['pipe', fd, 'pipe'] });
+      let err = '';
+      child.stderr!.on('data', (chunk) => (err += chunk));
+      try {
+        await vi.waitFor(() => expect(err).toMatch(/^through \d+$/m), { timeout: 60_000 });
+        expect(Number(/^through (\d+)$/m.exec(err)![1])).toBeGreaterThan(1000);
+        child.stdin!.end();
+        await vi.waitFor(() => expect(err).toMatch(/^closed false$/m), { timeout: 60_000 });
+      } finally {
+        child.kill('SIGKILL');
+        closeSync(fd);
+        rmSync(dirname(file), { recursive: true });
+      }
+    },
+  );
+
+  test('log: a file → every line is in it when the writer has closed it', async () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'seq-log-')), 'log');
+    const fd = openSync(file, 'a');
+    try {
+      const child = spawn(process.execPath, [program, 'many'], { stdio: ['ignore', fd, 'inherit'] });
+      expect(await once(child, 'close')).toEqual([3, null]);
+      const lines = readFileSync(file, 'utf8').trim().split('\n');
+      expect([lines.length, JSON.parse(lines.at(-1)!)]).toMatchObject([5001, { code: 'STORE_FAILED' }]);
+    } finally {
+      closeSync(fd);
+      rmSync(dirname(file), { recursive: true });
+    }
   });
 
   test('log: the reader reads again → whole lines, and every line that was left out is counted', async () => {

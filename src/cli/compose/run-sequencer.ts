@@ -20,6 +20,7 @@ import { openStore } from '../../core/store/lmdb-store.js';
 import { watchDisk } from '../support/disk-room.js';
 import { Interrupted } from '../support/interrupt.js';
 import { advertisedUrl } from './advertised-url.js';
+import { closeStore } from './close-store.js';
 import { clusterReader } from './cluster-reading.js';
 import type { Cluster } from './open-cluster.js';
 import { nodeListDigest, waitForCluster } from './run-preflight.js';
@@ -57,7 +58,7 @@ export async function runSequencer(
     const settings = { ...given, limits: { ...given.limits, maxBlockBytes: agreed.maxBlockBytes } };
     closers.push(() => cluster.close());
     const { store, dir } = await openOwnStore(settings, cluster, agreed, log);
-    closers.push(() => store.close());
+    closers.push(() => closeStore(store, dir, log));
     const producer = await makeProducer(settings, store, log);
     closers.push(() => producer.close());
 

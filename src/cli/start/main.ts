@@ -8,6 +8,7 @@ import { masked } from '../../core/log/redact.js';
 import { disabledShortcuts } from '../../core/shortcuts.js';
 import { toSeqError, usageError } from '../support/failure.js';
 import { GLOBAL_FLAGS } from '../support/flags.js';
+import { anyThreadHangs } from '../support/hung-threads.js';
 import { listenForSignals } from '../support/interrupt.js';
 import { flushed, ReaderGone, watchStreams, writeErr, writeOut } from '../support/output.js';
 import { commandFirst } from '../support/meant.js';
@@ -24,8 +25,11 @@ export interface Launch {
   end(code: number): void;
 }
 
-/** Resolves when the answer has left the process and process.exitCode is set. */
-export async function main({ argv, root, end }: Launch): Promise<void> {
+/**
+ * Resolves when the answer has left the process and process.exitCode is set. False: a thread waits for a disk, and only
+ * a signal ends the process.
+ */
+export async function main({ argv, root, end }: Launch): Promise<boolean> {
   watchStreams();
   listenForSignals(end);
   try {
@@ -34,6 +38,7 @@ export async function main({ argv, root, end }: Launch): Promise<void> {
     await report(thrown, argv);
   }
   await flushed();
+  return !anyThreadHangs();
 }
 
 async function start(argv: string[], root: string): Promise<void> {

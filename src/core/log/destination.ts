@@ -5,11 +5,15 @@ import type { Writable } from 'node:stream';
 
 /** Bytes of lines that wait for a reader. */
 const MOST_WAITING_BYTES = 1024 * 1024;
+/** The same for the disk of a file. A burst of one turn of the event loop has to fit. */
+const MOST_FOR_DISK_BYTES = 4 * 1024 * 1024;
 
 export interface LogDestination {
   write(line: string): void;
   /** Lines left out so far. */
   readonly lost: number;
+  /** A thread is writing. */
+  readonly writing: boolean;
   /** Resolves with true when every line was taken, with false when `limitMs` passed before. */
   drained(limitMs: number): Promise<boolean>;
 }
@@ -38,7 +42,7 @@ class FileDestination implements LogDestination {
   private untold = 0;
   private waiting: string[] = [];
   private waitingBytes = 0;
-  private writing = false;
+  writing = false;
   /** The last write broke off within a line. */
   private broken = false;
   private readonly whenDrained: (() => void)[] = [];
@@ -49,7 +53,7 @@ class FileDestination implements LogDestination {
   ) {}
 
   write(line: string): void {
-    if (this.waitingBytes > MOST_WAITING_BYTES) return this.leaveOut(1);
+    if (this.waitingBytes > MOST_FOR_DISK_BYTES) return this.leaveOut(1);
     this.waiting.push(line);
     this.waitingBytes += Buffer.byteLength(line);
     if (!this.writing) this.next();
@@ -103,6 +107,7 @@ class FileDestination implements LogDestination {
 /** A pipe, a socket or a terminal. What its reader does not take waits here, and never in a blocked call. */
 class StreamDestination implements LogDestination {
   lost = 0;
+  readonly writing = false;
   private untold = 0;
 
   constructor(

@@ -43,6 +43,8 @@ export interface SeqLog {
   close(end: { code: StopCode; reason: string }): Promise<boolean>;
   /** Lines that could not be written. */
   readonly lost: number;
+  /** A thread waits for the disk of the log. */
+  readonly hangs: boolean;
 }
 
 const MAX_KINDS = 64;
@@ -99,6 +101,9 @@ export async function openLog(options: LogOptions): Promise<SeqLog> {
   timer.unref();
 
   return {
+    get hangs() {
+      return out?.writing ?? false;
+    },
     get lost() {
       return lost + (out?.lost ?? 0);
     },
