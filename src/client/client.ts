@@ -3,7 +3,7 @@
 import { itemDigest, keyProblem, decodeBlockData } from '../core/chain/items.js';
 import { isErrorCode } from '../core/error-codes.js';
 import { EXIT, SeqError } from '../core/errors.js';
-import { Agents } from '../core/http-call.js';
+import { Agents, type ClientTls } from '../core/http-call.js';
 import { askStatus, type RemoteStatus } from '../core/nodes/sequencer-client.js';
 import type { CommittedBlock } from '../core/ports.js';
 import { submitItems } from '../core/submit/submit.js';
@@ -45,16 +45,16 @@ export class SequencerClient {
 
   /** Throws SeqError USAGE for options that cannot work. It asks nobody yet. */
   constructor(options: ClientOptions) {
-    const ca = options.ca === undefined || typeof options.ca === 'string' ? options.ca : Buffer.from(options.ca);
+    const tls = tlsOf(options);
     this.#giveUpMs = options.giveUpMs ?? GIVE_UP_MS;
     if (!(this.#giveUpMs >= 0)) throw usage('giveUpMs is not a number of milliseconds', 'giveUpMs: 60_000');
-    this.#agents = new Agents(ca, MAX_SOCKETS);
+    this.#agents = new Agents(tls, MAX_SOCKETS);
     this.#sequencers = new Sequencers({
       urls: options.urls,
       access: {
         agents: this.#agents,
         ...(options.token === undefined ? {} : { token: options.token }),
-        ...(ca === undefined ? {} : { ca }),
+        tls,
       },
       wanted: {
         ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
@@ -86,7 +86,7 @@ export class SequencerClient {
     items: Iterable<NewItem> | AsyncIterable<NewItem>,
     options: SubmitEachOptions = {},
   ): Promise<SubmitResult> {
-    const { token, ca } = this.#sequencers.access;
+    const { token, tls } = this.#sequencers.access;
     try {
       const { items: count, retries } = await submitItems({
         urls: async () => [...this.#sequencers.urls],
@@ -104,7 +104,7 @@ export class SequencerClient {
             options.onReceipt?.({ key: raw[at]!.key!, height, index, epoch }),
           ),
         ...(token === undefined ? {} : { token }),
-        ...(ca === undefined ? {} : { ca }),
+        ...(tls === undefined ? {} : { tls }),
       });
       return { items: count, retries };
     } catch (error) {
@@ -240,4 +240,12 @@ function rawItem({ key, data }: NewItem, number: number, limits: RemoteStatus['l
       next: [],
     });
   return { number, key, data: bytes, consumed: bytes.length + 1 };
+}
+
+function tlsOf({ ca, certificate }: ClientOptions): ClientTls {
+  const pem = (text: string | Uint8Array): string | Buffer => (typeof text === 'string' ? text : Buffer.from(text));
+  return {
+    ...(ca === undefined ? {} : { ca: pem(ca) }),
+    ...(certificate === undefined ? {} : { cert: pem(certificate.cert), key: pem(certificate.key) }),
+  };
 }

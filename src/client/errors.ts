@@ -10,6 +10,7 @@ const NEXT: Partial<Record<ErrorCode, string[]>> = {
   NO_PROGRESS: [SAME_KEYS, 'ask the cluster what it lacks: status()'],
   INTERRUPTED: ['make the same call again: an item is sequenced once for each key'],
   NO_SEQUENCER: ['compare `urls` with the addresses of the sequencers (--http of seq run)', 'status() tells why'],
+  CERTIFICATE_NEEDED: ['pass `certificate`: a certificate of the authority that seq run has as --http-client-ca'],
   TOKEN_NEEDED: ['pass `token`: the content of the file that seq run has as --http-token-file'],
   WRONG_CLUSTER: ['name sequencers of one cluster in `urls`', 'or leave out `cluster` and `lane`'],
   KEY_CONFLICT: ['give this item a key of its own: its key was used for other bytes'],

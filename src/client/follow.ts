@@ -105,7 +105,7 @@ function feedOf(
   { access }: Sequencers,
   { to, idleMs, signal }: FollowOptions & { signal: AbortSignal },
 ): AsyncGenerator<CommittedBlock> {
-  const { token, ca } = access;
+  const { token, tls } = access;
   return fetchFromPeer({
     url,
     after,
@@ -113,6 +113,6 @@ function feedOf(
     signal,
     ...(to === undefined ? {} : { to }),
     ...(token === undefined ? {} : { token }),
-    ...(ca === undefined ? {} : { ca }),
+    ...(tls === undefined ? {} : { tls }),
   });
 }

@@ -79,15 +79,19 @@ export function refuseHopeless(answers: readonly StatusAnswer[]): void {
       changed: 'nothing',
       next: [],
     });
-  if (answers.every((answer) => !answer.answered && answer.code === 'TOKEN_NEEDED'))
-    throw new SeqError({
-      code: 'TOKEN_NEEDED',
-      exit: EXIT.denied,
-      message: `${answers.map(({ url }) => url).join(', ')} asked for a token`,
-      why: 'the sequencers run with --http-token-file',
-      changed: 'nothing',
-      next: [],
-    });
+  for (const [code, what, runWith] of [
+    ['TOKEN_NEEDED', 'token', '--http-token-file'],
+    ['CERTIFICATE_NEEDED', 'certificate', '--http-client-ca'],
+  ] as const)
+    if (answers.every((answer) => !answer.answered && answer.code === code))
+      throw new SeqError({
+        code,
+        exit: EXIT.denied,
+        message: `${answers.map(({ url }) => url).join(', ')} asked for a ${what}`,
+        why: `the sequencers run with ${runWith}`,
+        changed: 'nothing',
+        next: [],
+      });
 }
 
 /** One clause for each address. */

@@ -10,6 +10,8 @@ export interface ClientOptions {
   token?: string;
   /** PEM of the certificate authority, when no known one has signed the certificates of the sequencers. */
   ca?: string | Uint8Array;
+  /** PEM of a certificate and its key, for sequencers that ask for one (`--http-client-ca`). */
+  certificate?: { cert: string | Uint8Array; key: string | Uint8Array };
   /** `<cluster id>.<generation>`. Without it, the first sequencer that answers decides. */
   cluster?: string;
   /** The lane. Without it, the first sequencer that answers decides. The lane without a name is `''`. */

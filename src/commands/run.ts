@@ -61,6 +61,11 @@ export default class Run extends SeqCommand {
       description: 'certificate (PEM) for HTTPS',
     }),
     'http-key': Flags.string({ helpValue: 'FILE', dependsOn: ['http-cert'], description: 'its key' }),
+    'http-client-ca': Flags.string({
+      helpValue: 'FILE',
+      dependsOn: ['http-cert'],
+      description: "authority (PEM) of callers' certificates: --http takes no caller without one (--admin does)",
+    }),
     'http-ca': Flags.string({
       helpValue: 'FILE',
       description: "certificate authority (PEM) of the other sequencers' HTTPS: for forwarding and --peer",

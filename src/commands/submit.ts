@@ -6,14 +6,12 @@ import { withoutSecrets } from '../cli/support/node-url.js';
 import { durationFlag } from '../cli/support/flags.js';
 import type { Result } from '../cli/present/result.js';
 import { submitResult } from '../cli/present/submit.js';
-import { asText } from '../cli/config/settings.js';
 import { announcedAddresses } from '../cli/submit/addresses.js';
 import { submitJob } from '../cli/submit/plan.js';
 import { SubmitMeter } from '../cli/submit/progress.js';
 import { submitItems } from '../core/submit/submit.js';
 import { targetOf } from '../core/http-call.js';
-import { readCaFile } from '../core/serve/listen.js';
-import { readTokenFile } from '../core/serve/tokens.js';
+import { CALLER_FLAGS } from '../cli/compose/caller.js';
 
 export default class Submit extends SeqCommand {
   static override summary = 'Put every line of a file (or of stdin) into the chain, in order, each once';
@@ -59,8 +57,7 @@ export default class Submit extends SeqCommand {
       helpValue: 'URL',
       description: "a sequencer's HTTP address (repeat; default: those announced on the nodes)",
     }),
-    'http-token-file': Flags.string({ helpValue: 'FILE', description: 'bearer token of the sequencers' }),
-    'http-ca': Flags.string({ helpValue: 'FILE', description: "certificate authority of the sequencers' TLS" }),
+    ...CALLER_FLAGS,
   };
   protected readonly kind = 'submit';
 
@@ -86,9 +83,7 @@ export default class Submit extends SeqCommand {
         else this.note(`warning: ${text}`);
       },
     });
-    const { value: tokenFile } = await this.setting('http-token-file', asText, '');
-    const token = tokenFile === '' ? undefined : readTokenFile(tokenFile);
-    const ca = flags['http-ca'] === undefined ? undefined : readCaFile(flags['http-ca']);
+    const access = await this.callerAccess();
     const cluster = flags.http === undefined ? await this.cluster() : undefined;
     if (job.source.path === '' && process.stdin.isTTY)
       this.note('reading items from the terminal, one a line; end with Ctrl-D');
@@ -125,8 +120,7 @@ export default class Submit extends SeqCommand {
           void meter.show(progress);
         },
         onSending: () => this.changing(),
-        ...(token === undefined ? {} : { token }),
-        ...(ca === undefined ? {} : { ca }),
+        ...access,
       });
       return {
         ...submitResult(summary, job.keyPrefix, warnings, (from, to) => readFrom(from, to, flags)),
@@ -142,12 +136,17 @@ export default class Submit extends SeqCommand {
 function readFrom(
   from: number,
   to: number,
-  flags: { http?: string[] | undefined; 'http-token-file'?: string | undefined },
+  flags: Partial<Record<'http-token-file' | 'http-ca' | 'http-cert' | 'http-key', string>> & { http?: string[] },
 ): string {
   const url = flags.http?.[0];
   if (url === undefined) return `seq stream tail --items --from ${from}`;
   const token = flags['http-token-file'];
-  const header = token === undefined ? '' : ` -H "Authorization: Bearer $(cat ${shellWord(token)})"`;
+  const tls = [
+    ['--cacert', flags['http-ca']] as const,
+    ['--cert', flags['http-cert']] as const,
+    ['--key', flags['http-key']] as const,
+  ].flatMap(([option, file]) => (file === undefined ? [] : [`${option} ${shellWord(file)}`]));
+  const header = token === undefined ? [] : [`-H "Authorization: Bearer $(head -1 ${shellWord(token)})"`];
   const blocks = `${withoutSecrets(url).replace(/\/+$/, '')}/v1/blocks?from=${from}&to=${to}`;
-  return `curl -fsS${header} ${shellWord(blocks)}`;
+  return ['curl -fsS', ...header, ...tls, shellWord(blocks)].join(' ');
 }

@@ -11,6 +11,14 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 
+/** How a server over TLS is trusted, and what is shown to one that asks for a certificate. All of it is PEM. */
+export interface ClientTls {
+  /** The authority of a server whose certificate no known authority has signed. */
+  ca?: string | Buffer;
+  cert?: string | Buffer;
+  key?: string | Buffer;
+}
+
 export interface HttpCall {
   /** Base URL, http or https. */
   url: string;
@@ -20,8 +28,7 @@ export interface HttpCall {
   headers?: Record<string, string>;
   /** Sent as a bearer token. */
   token?: string;
-  /** Certificate authority to trust for a server whose certificate no known authority has signed. */
-  ca?: string | Buffer;
+  tls?: ClientTls;
   /** Time limit until the whole answer has arrived. */
   limitMs: number;
   connectMs: number;
@@ -40,9 +47,9 @@ export class Agents {
   readonly http: HttpAgent;
   readonly https: HttpsAgent;
   /** `maxSockets`: connections to one host; a call beyond them waits for its turn, and its limits run meanwhile. */
-  constructor(ca?: string | Buffer, maxSockets = 8) {
+  constructor(tls: ClientTls = {}, maxSockets = 8) {
     this.http = new HttpAgent({ keepAlive: true, maxSockets });
-    this.https = new HttpsAgent({ keepAlive: true, maxSockets, ...(ca === undefined ? {} : { ca }) });
+    this.https = new HttpsAgent({ keepAlive: true, maxSockets, ...tls });
   }
   close(): void {
     this.http.destroy();
@@ -67,13 +74,13 @@ export function targetOf(url: string, path: string): URL | string {
 /** Starts a request. Whole answers and streams use the same options. */
 export function openRequest(
   target: URL,
-  call: Pick<HttpCall, 'method' | 'body' | 'headers' | 'token' | 'ca' | 'agents'>,
+  call: Pick<HttpCall, 'method' | 'body' | 'headers' | 'token' | 'tls' | 'agents'>,
 ) {
   const secure = target.protocol === 'https:';
-  const options: RequestOptions & { ca?: string | Buffer } = {
+  const options: RequestOptions & ClientTls = {
     method: call.method ?? 'GET',
     agent: call.agents ? (secure ? call.agents.https : call.agents.http) : false,
-    ...(call.ca === undefined ? {} : { ca: call.ca }),
+    ...call.tls,
     headers: {
       ...call.headers,
       ...(call.body === undefined ? {} : { 'content-length': String(call.body.length) }),

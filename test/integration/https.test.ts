@@ -1,183 +1,153 @@
-// Two sequencers with certificates of a private authority: the follower forwards to the leader over TLS because
-// --http-ca trusts it; one that trusts another authority hands nothing over, and says why. Built program, real
-// server.
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+// Sequencers with certificates of a private authority. The follower forwards to the leader over TLS because --http-ca
+// trusts it; one that trusts another authority hands nothing over, and says why. With --http-client-ca, a caller shows a
+// certificate of that authority, and so do sequencers to each other. Built program, real server.
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { httpCall, type HttpAnswer } from '../../src/core/http-call.js';
-import { until } from '../support/fake-sequencer.js';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { httpCall, type ClientTls, type HttpAnswer } from '../../src/core/http-call.js';
+import { makeAuthority, makeCertificate, makeCertificates } from '../support/certificates.js';
+import { STANDSTILL_MS } from '../support/patience.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { bin, environment, newHome, runSeq } from '../support/spawn-seq.js';
+import { startSequencer, type SequencerProcess } from '../support/sequencer-process.js';
+import { newHome, runSeq } from '../support/spawn-seq.js';
 
-const LIMIT_MS = 20_000;
-const directory = mkdtempSync(join(tmpdir(), 'seq-https-'));
+const directory = makeCertificates(['seq', 'caller']);
 const home = newHome();
 const file = (name: string) => join(directory, name);
+const read = (name: string) => readFileSync(file(name));
+const CA: ClientTls = { ca: read('ca.crt') };
+const CALLER: ClientTls = { ...CA, cert: read('caller.crt'), key: read('caller.key') };
 let server: RedisServer;
 let node: string[];
-const running: ChildProcess[] = [];
+let running: SequencerProcess[] = [];
 
 beforeAll(async () => {
-  const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: directory, stdio: 'pipe' });
-  for (const name of ['ca', 'other'])
-    openssl(
-      'req',
-      '-x509',
-      '-newkey',
-      'rsa:2048',
-      '-nodes',
-      '-keyout',
-      `${name}.key`,
-      '-out',
-      `${name}.crt`,
-      '-days',
-      '2',
-      '-subj',
-      `/CN=seq test ${name}`,
-    );
-  openssl(
-    'req',
-    '-newkey',
-    'rsa:2048',
-    '-nodes',
-    '-keyout',
-    'seq.key',
-    '-out',
-    'seq.csr',
-    '-subj',
-    '/CN=localhost',
-    '-addext',
-    'subjectAltName=IP:127.0.0.1,DNS:localhost',
-  );
-  openssl(
-    'x509',
-    '-req',
-    '-in',
-    'seq.csr',
-    '-CA',
-    'ca.crt',
-    '-CAkey',
-    'ca.key',
-    '-CAcreateserial',
-    '-out',
-    'seq.crt',
-    '-days',
-    '2',
-    '-copy_extensions',
-    'copy',
-  );
+  makeAuthority(directory, 'other');
+  makeCertificate(directory, 'foreign', { authority: 'other' });
   server = await startRedis();
   node = ['--node', `r1=${server.url}`];
   expect((await runSeq(home, ['cluster', 'init', ...node])).code).toBe(0);
-}, 2 * LIMIT_MS);
-
+});
+afterEach(async () => {
+  for (const one of running) one.child.kill('SIGKILL');
+  await Promise.all(running.map(({ ended }) => ended));
+  running = [];
+});
 afterAll(async () => {
-  for (const child of running) child.kill('SIGKILL');
   await server?.stop();
   rmSync(directory, { recursive: true, force: true });
 });
 
+const eventually = (check: () => Promise<void>) => vi.waitFor(check, { timeout: STANDSTILL_MS, interval: 50 });
+
 /** A sequencer that listens with TLS; its address. */
-async function run(id: string, authority: string): Promise<string> {
-  const child = spawn(
-    process.execPath,
-    [
-      bin,
-      'run',
-      '--id',
-      id,
-      ...node,
-      '--store',
-      file(id),
-      '--http',
-      '127.0.0.1:0',
-      '--http-cert',
-      file('seq.crt'),
-      '--http-key',
-      file('seq.key'),
-      '--http-ca',
-      file(authority),
-      '--ttl',
-      '1500ms',
-      '--block-time',
-      '300ms',
-      '--node-timeout',
-      '300ms',
-      '--eager',
-    ],
-    { env: environment(home), stdio: ['ignore', 'pipe', 'inherit'] },
-  );
-  running.push(child);
-  let log = '';
-  child.stdout!.setEncoding('utf8').on('data', (text: string) => {
-    log += text;
-  });
-  const address = (): string | undefined => /"url":"(https:[^"]+)"/.exec(log)?.[1];
-  await until(() => address() !== undefined, `${id} listens: ${log}`, LIMIT_MS);
-  return address()!;
+function run(id: string, authority: string, more: string[] = []): SequencerProcess {
+  const timing = ['--ttl', '1500ms', '--block-time', '300ms', '--node-timeout', '300ms', '--eager'];
+  const http = ['--http', '127.0.0.1:0', '--http-cert', file('seq.crt'), '--http-key', file('seq.key')];
+  const own = ['--id', id, '--store', file(id), '--http-ca', file(authority)];
+  const one = startSequencer(home, [...own, ...node, ...timing, ...http, ...more]);
+  running.push(one);
+  return one;
 }
 
-function ask(url: string, path: string, body?: string): Promise<HttpAnswer> {
+function ask(url: string, path: string, { body, tls = CA }: { body?: string; tls?: ClientTls } = {}) {
   return httpCall({
     url,
     path,
-    ca: readFileSync(file('ca.crt')),
-    limitMs: LIMIT_MS,
-    connectMs: 5000,
+    tls,
+    limitMs: STANDSTILL_MS,
+    connectMs: STANDSTILL_MS,
     maxReplyBytes: 1 << 20,
     ...(body === undefined ? {} : { method: 'POST', body: Buffer.from(body) }),
   });
 }
 
-async function status(url: string): Promise<{ role?: string; leader?: { id: string; url: string } | null }> {
-  const answer = await ask(url, '/v1/status');
-  return answer.outcome === 'answered' && answer.status === 200
-    ? (JSON.parse(answer.body.toString()) as Awaited<ReturnType<typeof status>>)
-    : {};
+function json<T>(answer: HttpAnswer): T {
+  if (answer.outcome !== 'answered') throw new Error(answer.why);
+  return JSON.parse(answer.body.toString()) as T;
 }
 
-test(
-  'https: a private authority on both sides → the follower forwards to the leader; another one → ' +
-    'nothing is handed over, and why',
-  async () => {
-    const leading = await run('seq-a', 'ca.crt');
-    await until(async () => (await status(leading)).role === 'leader', 'seq-a leads', LIMIT_MS);
-    const [following, distrusting] = await Promise.all([run('seq-b', 'ca.crt'), run('seq-c', 'other.crt')]);
-    for (const url of [following, distrusting])
-      await until(
-        async () => (await status(url)).leader?.url === leading,
-        `${url} sees the leader's address`,
-        LIMIT_MS,
-      );
+async function leads(url: string, tls = CA): Promise<void> {
+  await eventually(async () =>
+    expect(json(await ask(url, '/v1/status', { tls }))).toMatchObject({ role: 'leader', ready: true }),
+  );
+}
 
-    const sent = await ask(following, '/v1/submit', 'over two hops');
-    expect(sent).toMatchObject({ outcome: 'answered', status: 200, headers: { 'seq-leader': 'seq-a' } });
-    const { height } = JSON.parse((sent as { body: Buffer }).body.toString()) as { height: number };
-    const block = await ask(leading, `/v1/blocks/${height}`);
-    expect(
-      Buffer.from(
-        (JSON.parse((block as { body: Buffer }).body.toString()) as { data: string }).data,
-        'base64',
-      ).toString('latin1'),
-    ).toContain('over two hops');
+async function follows(url: string, leader: string, tls = CA): Promise<void> {
+  await eventually(async () =>
+    expect(json(await ask(url, '/v1/status', { tls }))).toMatchObject({ leader: { url: leader } }),
+  );
+}
 
-    const refused = await ask(distrusting, '/v1/submit', 'not trusted');
-    expect(refused).toMatchObject({ outcome: 'answered', status: 503 });
-    const { error } = JSON.parse((refused as { body: Buffer }).body.toString()) as {
-      error: { code: string; why: string };
-    };
-    expect(error.code).toBe('NO_LEADER');
-    expect(error.why).toMatch(/certificate|issuer/);
+test('https: a private authority on both sides → the follower forwards to the leader; another one → nothing is handed over, and why', async () => {
+  const leading = await run('seq-a', 'ca.crt').url();
+  await leads(leading);
+  const others = [run('seq-b', 'ca.crt'), run('seq-c', 'other.crt')];
+  const [following, distrusting] = (await Promise.all(others.map((one) => one.url()))) as [string, string];
+  for (const url of [following, distrusting]) await follows(url, leading);
 
-    const submit = ['submit', '--http', following, '-o', 'json'];
-    expect((await runSeq(home, [...submit, '--http-ca', file('ca.crt')], { input: 'one\ntwo\n' })).code).toBe(0);
-    const untrusted = await runSeq(home, [...submit, '--give-up', '1s'], { input: 'three\n' });
-    expect([untrusted.code, untrusted.stdout + untrusted.stderr]).toEqual([
-      69,
-      expect.stringMatching(/certificate|issuer/),
-    ]);
-  },
-  4 * LIMIT_MS,
-);
+  const sent = await ask(following, '/v1/submit', { body: 'over two hops' });
+  expect(sent).toMatchObject({ outcome: 'answered', status: 200, headers: { 'seq-leader': 'seq-a' } });
+  const { height } = json<{ height: number }>(sent);
+  const { data } = json<{ data: string }>(await ask(leading, `/v1/blocks/${height}`));
+  expect(Buffer.from(data, 'base64').toString('latin1')).toContain('over two hops');
+
+  const refused = await ask(distrusting, '/v1/submit', { body: 'not trusted' });
+  expect(refused).toMatchObject({ outcome: 'answered', status: 503 });
+  expect(json(refused)).toMatchObject({
+    error: { code: 'NO_LEADER', why: expect.stringMatching(/certificate|issuer/) as string },
+  });
+
+  const submit = ['submit', '--http', following, '-o', 'json'];
+  expect((await runSeq(home, [...submit, '--http-ca', file('ca.crt')], { input: 'one\ntwo\n' })).code).toBe(0);
+  const untrusted = await runSeq(home, [...submit, '--give-up', '1s'], { input: 'three\n' });
+  expect([untrusted.code, untrusted.stdout + untrusted.stderr]).toEqual([
+    69,
+    expect.stringMatching(/certificate|issuer/),
+  ]);
+});
+
+test('--http-client-ca: sequencers and callers with a certificate of it are served, all others are refused by name; health is not asked', async () => {
+  const asks = ['--http-client-ca', file('ca.crt'), '--admin', '127.0.0.1:0'];
+  const first = run('seq-d', 'ca.crt', asks);
+  const leading = await first.url();
+  await leads(leading, CALLER);
+  const following = await run('seq-e', 'ca.crt', asks).url();
+  await follows(following, leading, CALLER);
+
+  // The follower shows its own certificate to the leader.
+  const sent = await ask(following, '/v1/submit', { body: 'over two hops', tls: CALLER });
+  expect(sent).toMatchObject({ outcome: 'answered', status: 200, headers: { 'seq-leader': 'seq-d' } });
+
+  const foreign = { ...CA, cert: read('foreign.crt'), key: read('foreign.key') };
+  for (const tls of [CA, foreign])
+    expect(json(await ask(leading, '/v1/submit', { body: 'nobody knows me', tls }))).toMatchObject({
+      error: { code: 'CERTIFICATE_NEEDED' },
+    });
+
+  const admin = String((await first.line(/^health and metrics/))['admin']);
+  expect(await ask(admin, '/livez')).toMatchObject({ outcome: 'answered', status: 200 });
+
+  const submit = ['submit', '--http', following, '--http-ca', file('ca.crt'), '-o', 'json'];
+  const known = ['--http-cert', file('caller.crt'), '--http-key', file('caller.key')];
+  expect((await runSeq(home, [...submit, ...known], { input: 'one\n' })).code).toBe(0);
+  const unknown = await runSeq(home, [...submit, '--give-up', '1s'], { input: 'two\n' });
+  expect([unknown.code, JSON.parse(unknown.stdout)]).toMatchObject([
+    77,
+    { error: { code: 'CERTIFICATE_NEEDED', next: ['--http-cert FILE --http-key FILE'] } },
+  ]);
+  const tail = [
+    'stream',
+    'tail',
+    '--peer',
+    leading,
+    '--http-ca',
+    file('ca.crt'),
+    ...node,
+    '--limit',
+    '1',
+    '-o',
+    'json',
+  ];
+  expect((await runSeq(home, [...tail, ...known])).code).toBe(0);
+});

@@ -80,7 +80,7 @@ test('run: password, token and certificate are replaced under load → 0 failed 
   let sent = 0;
   const failures: string[] = [];
   const epochs = new Set<number>();
-  const agents = new Agents(readFileSync(file('ca.crt')));
+  const agents = new Agents({ ca: readFileSync(file('ca.crt')) });
   const put = (url: string, key: string): Promise<HttpAnswer> =>
     httpCall({
       url,

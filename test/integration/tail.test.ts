@@ -245,7 +245,7 @@ describe('tail: below the floor', () => {
           store: from.store,
           peers: from.peers ?? [],
           announced: true,
-          tokenFile: undefined,
+          access: async () => ({ tls: {} }),
           view,
           onClose: (close) => closers.push(close),
         });

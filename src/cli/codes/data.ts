@@ -176,10 +176,15 @@ export const DATA = {
     causes: ['it runs with --http-token-file'],
     todo: ['--http-token-file FILE, or Authorization: Bearer TOKEN'],
   },
+  CERTIFICATE_NEEDED: {
+    meaning: 'The HTTP server serves only callers with a certificate of its authority.',
+    causes: ['it runs with --http-client-ca', 'a certificate of another authority, or one that is no longer valid'],
+    todo: ['--http-cert FILE --http-key FILE'],
+  },
   FORWARD_DENIED: {
     meaning: 'The leader refused a request that a follower forwarded.',
-    causes: ['different tokens on the sequencers'],
-    todo: ['use one token file for all of them'],
+    causes: ['different tokens on the sequencers', 'certificates of different authorities'],
+    todo: ['use one token file, and certificates of one authority, for all of them'],
   },
   BROWSER_REFUSED: {
     meaning: 'Requests from web pages are refused without a token.',

@@ -24,7 +24,7 @@ import { EXIT, SeqError } from '../../core/errors.js';
 import type { Surroundings } from '../cluster/settings.js';
 import type { FuelCluster } from '../compose/fuel-nodes.js';
 import type { Cluster } from '../compose/open-cluster.js';
-import { asChoice, asDuration, setting, type Setting } from '../config/settings.js';
+import { asChoice, asDuration, asText, setting, type Setting } from '../config/settings.js';
 import { unknownVariables } from '../config/variables.js';
 import type { Meta, Result } from '../present/result.js';
 import { prose, whole } from '../present/text.js';
@@ -32,6 +32,7 @@ import { StreamProgress } from '../stream/progress.js';
 import { toSeqError, type Progress } from '../support/failure.js';
 import { GLOBAL_FLAGS, type OutputFormat } from '../support/flags.js';
 import { aimed, type Target } from '../support/next.js';
+import type { CallerAccess } from '../compose/caller.js';
 import { ReaderGone, writeErr, writeOut } from '../support/output.js';
 import { mayAsk, mayColour, takesColour } from './terminal.js';
 import { terminalWrap } from '../support/terminal-wrap.js';
@@ -152,6 +153,12 @@ export abstract class SeqCommand extends Command {
    */
   protected async setting<T>(flag: string, parse: (text: string, what: string) => T, fallback: T): Promise<Setting<T>> {
     return setting((await this.surroundings()).sources, flag, parse, fallback);
+  }
+
+  /** How this command calls sequencers over HTTP. It has the flags of support/caller.ts. Throws SeqError 78. */
+  protected async callerAccess(): Promise<CallerAccess> {
+    const { callerAccess } = await import('../compose/caller.js');
+    return callerAccess(async (flag) => (await this.setting(flag, asText, '')).value);
   }
 
   /** Writes part of a streamed answer. Waits while the reader is slow. */

@@ -16,6 +16,7 @@ import { planLines, repairedResult } from '../present/stream/repair.js';
 import type { Result } from '../present/result.js';
 import { asDuration } from '../config/settings.js';
 import { askOptions } from '../compose/target.js';
+import { CALLER_FLAGS } from '../compose/caller.js';
 
 const HASH = /^[0-9a-fA-F]{8,64}$/;
 const hashFlag = Flags.custom<string>({
@@ -42,7 +43,7 @@ export const REPAIR_FLAGS = {
     description: 'a sequencer whose store is asked about conflicting blocks (those that announce themselves)',
   }),
   store: Flags.directory({ helpValue: 'DIR', description: 'a store on this machine that is asked, too' }),
-  'http-token-file': Flags.file({ helpValue: 'FILE', description: 'token of the sequencers' }),
+  ...CALLER_FLAGS,
   'without-store': Flags.string({
     multiple: true,
     multipleNonGreedy: true,
@@ -55,7 +56,6 @@ export interface RepairFlags {
   'choose-block'?: string[] | undefined;
   peer?: string[] | undefined;
   store?: string | undefined;
-  'http-token-file'?: string | undefined;
   'without-store'?: string[] | undefined;
   'dry-run'?: boolean | undefined;
   'from-bundle'?: string | undefined;
@@ -97,7 +97,7 @@ export abstract class RepairCommand extends SeqCommand {
           store: flags.store,
           announced: flags['from-bundle'] === undefined ? 'all' : false,
           peers: flags.peer ?? [],
-          tokenFile: flags['http-token-file'],
+          access: () => this.callerAccess(),
           view,
           onClose: (close) => this.onClose(close),
         }),

@@ -1,10 +1,9 @@
 // Where can blocks below the nodes' floor come from? From a named store, else from named peers, else from the announced
 // feeds.
-import { readFile } from 'node:fs/promises';
 import type { ClusterView } from '../../core/view/cluster-view.js';
 import type { Archive } from '../../core/stream/tail-archive.js';
 import { peerArchive } from '../../core/stream/tail-peer.js';
-import { EXIT, SeqError } from '../../core/errors.js';
+import type { CallerAccess } from './caller.js';
 
 export interface ArchiveOptions {
   store: string | undefined;
@@ -14,7 +13,8 @@ export interface ArchiveOptions {
    * archive that cannot answer.
    */
   announced: boolean | 'all';
-  tokenFile: string | undefined;
+  /** Read only where a sequencer is asked. */
+  access: () => Promise<CallerAccess>;
   view: ClusterView;
   onClose: (close: () => Promise<void>) => void;
 }
@@ -36,8 +36,7 @@ export async function openArchives(options: ArchiveOptions): Promise<Archive[]> 
       },
     });
   }
-  const token = options.tokenFile === undefined ? undefined : await readToken(options.tokenFile);
-  const access = { limitMs: PEER_LIMIT_MS, ...(token === undefined ? {} : { token }) };
+  const access = { limitMs: PEER_LIMIT_MS, ...(await options.access()) };
   const announced = options.view.sequencers.filter((s) => s.url !== '').sort((a, b) => b.height - a.height);
   if (options.announced === 'all') {
     const others = options.view.sequencers.filter(({ url }) => !options.peers.includes(url));
@@ -57,18 +56,4 @@ function unreachable(id: string): Archive {
       throw new Error('it announces no address');
     },
   };
-}
-
-async function readToken(path: string): Promise<string> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new SeqError({
-      code: 'SECRET_UNREADABLE',
-      exit: EXIT.config,
-      message: `--http-token-file: ${path} could not be read`,
-      why: error.code ?? 'unreadable',
-      changed: 'nothing',
-      next: [`check that ${path} exists and may be read`],
-    });
-  });
-  return text.trim();
 }

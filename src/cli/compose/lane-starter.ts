@@ -85,7 +85,7 @@ export class LaneStarter {
       extra: { ...this.options.facts, maxBlockBytes: String(limits.maxBlockBytes) },
       peers: settings.peers.map((peer) => `${peer.replace(/\/+$/, '')}/lanes/${lane}`),
       ...(settings.files.tokens === undefined ? {} : { peerToken: () => settings.files.tokens!.current()[0].token }),
-      peerCa: () => settings.files.authority,
+      peerTls: () => settings.files.outgoing,
       emit: (event) => emit(lane, event),
     });
     sequencer.start();

@@ -109,7 +109,7 @@ async function refuseOldChain(
   }
   const access = {
     ...(settings.files.token === undefined ? {} : { token: settings.files.token }),
-    ...(settings.files.authority === undefined ? {} : { ca: settings.files.authority }),
+    tls: settings.files.outgoing,
   };
   for (const answer of await Promise.all(settings.peers.map((url) => askStatus(url, access, PEER_LIMIT_MS)))) {
     if (answer.answered && answer.status.height > 0)

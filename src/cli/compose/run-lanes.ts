@@ -207,7 +207,7 @@ function serveLanes(
     ...(files.tokens === undefined ? {} : { tokens: () => files.tokens!.current() }),
     ...(files.certificate ? { tls: files.certificate } : {}),
     ...(admin ? { admin } : {}),
-    ca: () => files.authority,
+    outgoingTls: () => files.outgoing,
   });
 }
 

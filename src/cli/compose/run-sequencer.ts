@@ -175,7 +175,7 @@ function sequencerOptions(
     },
     peers: settings.peers,
     ...(files.tokens === undefined ? {} : { peerToken: () => files.tokens!.current()[0].token }),
-    peerCa: () => files.authority,
+    peerTls: () => files.outgoing,
   };
 }
 
@@ -211,7 +211,7 @@ function serveHttp(
     ...(files.tokens === undefined ? {} : { tokens: () => files.tokens!.current() }),
     ...(files.certificate ? { tls: files.certificate } : {}),
     ...(admin ? { admin } : {}),
-    ca: () => files.authority,
+    outgoingTls: () => files.outgoing,
   });
 }
 

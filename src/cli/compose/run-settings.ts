@@ -114,6 +114,7 @@ export async function runSettings(
     certificate: get('http-cert', asText, ''),
     key: get('http-key', asText, ''),
     authority: get('http-ca', asText, ''),
+    clientAuthority: get('http-client-ca', asText, ''),
   });
   const listen = http === '' ? null : parseListen(http);
   const admin = adminOf(get('admin', asText, ''), listen);

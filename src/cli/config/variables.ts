@@ -9,7 +9,7 @@ const FLAGS = [
   ...['id', 'store', 'ttl', 'block-time', 'eager', 'priority', 'producer', 'bootstrap', 'no-readmit', 'log-level'],
   ...['adopt-nodes', 'adopt-producer'],
   ...['max-block-bytes', 'retain-blocks', 'retain-bytes', 'dedup-items', 'dedup-window', 'peer'],
-  ...['admin', 'advertise', 'http', 'http-ca', 'http-cert', 'http-key', 'http-token-file'],
+  ...['admin', 'advertise', 'http', 'http-ca', 'http-cert', 'http-client-ca', 'http-key', 'http-token-file'],
 ];
 /** Variables that are no flags. */
 const OTHERS = [

@@ -4,6 +4,7 @@ import { undoneResult } from '../../cli/present/stream/repair.js';
 import type { Result } from '../../cli/present/result.js';
 import { REPAIR_FLAGS, RepairCommand } from '../../cli/command/repair-command.js';
 import { undoRepair } from '../../core/repair/undo.js';
+import { CALLER_FLAGS } from '../../cli/compose/caller.js';
 
 export default class RepairUndo extends RepairCommand {
   static override summary = 'Take back what the last repair decided, as long as nothing stands on it';
@@ -24,7 +25,7 @@ export default class RepairUndo extends RepairCommand {
     ...ACT_FLAGS,
     peer: REPAIR_FLAGS.peer,
     store: REPAIR_FLAGS.store,
-    'http-token-file': REPAIR_FLAGS['http-token-file'],
+    ...CALLER_FLAGS,
     'without-store': REPAIR_FLAGS['without-store'],
     'replace-committed': Flags.boolean({
       helpGroup: 'CHANGE',

@@ -4,6 +4,7 @@ import type { Result } from '../../cli/present/result.js';
 import { REPAIR_FLAGS, RepairCommand } from '../../cli/command/repair-command.js';
 import { plannedRepair } from '../../core/repair/repair.js';
 import { verifyStreams } from '../../core/stream/verify.js';
+import { CALLER_FLAGS } from '../../cli/compose/caller.js';
 
 export default class RepairVerify extends RepairCommand {
   static override summary =
@@ -18,7 +19,7 @@ export default class RepairVerify extends RepairCommand {
     ...READ_FLAGS,
     peer: REPAIR_FLAGS.peer,
     store: REPAIR_FLAGS.store,
-    'http-token-file': REPAIR_FLAGS['http-token-file'],
+    ...CALLER_FLAGS,
   };
   protected readonly kind = 'repair.verify';
 

@@ -8,6 +8,7 @@ import { openArchives } from '../../cli/compose/archives.js';
 import { TailWriter } from '../../cli/stream/tail-writer.js';
 import { targetFlags } from '../../cli/compose/target.js';
 import { tailBlocks } from '../../core/stream/tail.js';
+import { CALLER_FLAGS } from '../../cli/compose/caller.js';
 
 export default class StreamTail extends SeqCommand {
   static override summary = 'Print committed blocks, or their items, in order';
@@ -41,7 +42,7 @@ export default class StreamTail extends SeqCommand {
       helpValue: 'URL',
       description: "a sequencer's HTTP address, for the same (default: the announced ones)",
     }),
-    'http-token-file': Flags.string({ helpValue: 'FILE', description: 'token for the peers' }),
+    ...CALLER_FLAGS,
   };
   protected readonly kind = 'stream.tail';
 
@@ -85,7 +86,7 @@ export default class StreamTail extends SeqCommand {
           store: flags.store,
           announced: flags['from-bundle'] === undefined,
           peers: flags.peer ?? [],
-          tokenFile: flags['http-token-file'],
+          access: () => this.callerAccess(),
           view,
           onClose: (close) => this.onClose(close),
         }),

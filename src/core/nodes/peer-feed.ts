@@ -9,7 +9,7 @@ import { blockHash } from '../chain/block.js';
 import { MAX_BLOCK_BYTES } from '../config.js';
 import { EXIT, SeqError } from '../errors.js';
 import { errorWord, inBetween, parseObject } from '../http-answer.js';
-import { openRequest, targetOf } from '../http-call.js';
+import { openRequest, targetOf, type ClientTls } from '../http-call.js';
 import type { CommittedBlock } from '../ports.js';
 import type { Hash, Height } from '../protocol/types.js';
 
@@ -26,7 +26,7 @@ export interface PeerRange {
   /** The proven hash of block `to`. Without it the links are checked, but a peer could have made up the whole range. */
   anchor?: Hash;
   token?: string;
-  ca?: string | Buffer;
+  tls?: ClientTls;
   signal: AbortSignal;
   /** Time limit to connect, and between two blocks. */
   idleMs?: number;
@@ -226,7 +226,7 @@ async function* feedLines(range: PeerRange, from: Height, to: Height | undefined
   const target = targetOf(range.url, `/v1/blocks?from=${from}${to === undefined ? '' : `&to=${to}`}`) as URL;
   const request = openRequest(target, {
     ...(range.token === undefined ? {} : { token: range.token }),
-    ...(range.ca === undefined ? {} : { ca: range.ca }),
+    ...(range.tls === undefined ? {} : { tls: range.tls }),
   });
   const stop = () => request.destroy(new Error('given up by the caller'));
   range.signal.addEventListener('abort', stop, { once: true });

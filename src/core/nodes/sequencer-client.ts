@@ -1,12 +1,12 @@
 // Asks running sequencers over HTTP: what is the status of each, and which one should a client use? It reports the
 // answers and decides nothing else.
 import { errorWord, inBetween, parseObject } from '../http-answer.js';
-import { httpCall, type Agents } from '../http-call.js';
+import { httpCall, type Agents, type ClientTls } from '../http-call.js';
 import type { SequencerStatus } from '../ports.js';
 
 export interface SequencerAccess {
   token?: string;
-  ca?: string | Buffer;
+  tls?: ClientTls;
   agents?: Agents;
 }
 

@@ -1,4 +1,5 @@
 // The parts and settings that one sequencer is made of (sequencer/sequencer.ts).
+import type { ClientTls } from '../http-call.js';
 import type { Limits, Timing } from '../config.js';
 import type { EmitEvent } from '../events.js';
 import type { ChainStore, Clock, ClusterIdentity, NodePort, Producer, Random } from '../ports.js';
@@ -50,7 +51,7 @@ export interface SequencerOptions {
   /** Peers named with --peer. Peers from presence records are asked, too. */
   peers: readonly string[];
   peerToken?: () => string;
-  peerCa?: () => string | undefined;
+  peerTls?: () => ClientTls;
   /** Fetches blocks that the nodes have trimmed. The default reads peers' feeds over HTTP. */
   catchUp?: (options: CatchUpOptions) => Promise<void>;
 }

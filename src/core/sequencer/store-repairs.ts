@@ -1,6 +1,7 @@
 // Repairs damaged blocks of the local store while the sequencer runs (docs/PROTOCOL.md section 7). The store gives a
 // damaged block to nobody. Here the right bytes are fetched, first from the nodes, then from the feeds of peers. The
 // store checks them against the hashes that it has, so no source is believed.
+import type { ClientTls } from '../http-call.js';
 import { genesisHash } from '../chain/block.js';
 import type { EmitEvent } from '../events.js';
 import { familyOf } from '../generation.js';
@@ -29,7 +30,7 @@ export interface StoreRepairsOptions {
   url: string;
   peers: readonly string[];
   peerToken?: () => string;
-  peerCa?: () => string | undefined;
+  peerTls?: () => ClientTls;
 }
 
 export class StoreRepairs {
@@ -123,8 +124,8 @@ export class StoreRepairs {
       const { hash, parent, timestamp, epoch, data } = entry;
       yield { block: { height, hash, parent, timestamp, epoch, data }, from: node.id };
     }
-    const { url, peers, peerToken, peerCa, store, identity } = this.options;
-    const ca = peerCa?.();
+    const { url, peers, peerToken, peerTls, store, identity } = this.options;
+    const tls = peerTls?.();
     const seen = await this.probeNodes();
     const shown = seen.replies.flatMap((reply) =>
       reply?.outcome === 'accepted' ? reply.value.sequencers.map((one) => one.url) : [],
@@ -140,7 +141,7 @@ export class StoreRepairs {
           to: height,
           signal: this.signal,
           ...(peerToken === undefined ? {} : { token: peerToken() }),
-          ...(ca === undefined ? {} : { ca }),
+          ...(tls === undefined ? {} : { tls }),
         }))
           yield { block, from: peer };
       } catch {

@@ -1,6 +1,6 @@
 // A follower forwards a submission to the leader, once. The hop header ends a loop of two sequencers that each take the
 // other for the leader. Each hop has its own connection, so that "not sent" is always certain.
-import { httpCall, type HttpAnswer } from '../http-call.js';
+import { httpCall, type ClientTls, type HttpAnswer } from '../http-call.js';
 
 export const HOP_HEADER = 'seq-hop';
 /** On every answer of a sequencer: its id. */
@@ -14,7 +14,7 @@ export interface ForwardRequest {
   body: Buffer;
   headers: Record<string, string>;
   token?: string;
-  ca?: string | Buffer;
+  tls?: ClientTls;
   limitMs: number;
   connectMs: number;
   /** Aborted (with the reason) when the caller gives up, or when another leader is seen. */

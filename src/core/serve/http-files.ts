@@ -1,8 +1,10 @@
-// The files of the HTTP server that are replaced while it runs: tokens, its certificate and key, and the authority that
-// signed the other sequencers' certificates. A file that cannot be used changes nothing: what was read last goes on.
+// The files of the HTTP server that are replaced while it runs: tokens, its certificate and key, the authority that
+// signed the other sequencers' certificates, and the authority of callers' certificates. A file that cannot be used
+// changes nothing: what was read last goes on.
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { EXIT, SeqError } from '../errors.js';
+import type { ClientTls } from '../http-call.js';
 import { readCaFile } from './listen.js';
 import { TokenFile } from './tokens.js';
 
@@ -12,11 +14,13 @@ export interface HttpFilePaths {
   certificate: string;
   key: string;
   authority: string;
+  clientAuthority: string;
 }
 
-export interface Certificate {
+interface Certificate {
   cert: Buffer;
   key: Buffer;
+  clientCa?: string;
 }
 
 export class HttpFiles {
@@ -35,8 +39,10 @@ export class HttpFiles {
     return this.certified;
   }
 
-  get authority(): string | undefined {
-    return this.trusted;
+  /** For calls to other sequencers. One that asks for a certificate is shown the one of this server. */
+  get outgoing(): ClientTls {
+    const pair = this.certified && { cert: this.certified.cert, key: this.certified.key };
+    return { ...pair, ...(this.trusted === undefined ? {} : { ca: this.trusted }) };
   }
 
   /** The token for calls to other sequencers. */
@@ -62,21 +68,27 @@ export class HttpFiles {
   }
 
   private readCertificate(): Certificate | undefined {
-    const { certificate, key } = this.paths;
+    const { certificate, key, clientAuthority } = this.paths;
     if (certificate === '') return undefined;
-    const pair = { cert: pem(certificate, '--http-cert'), key: pem(key, '--http-key') };
-    try {
-      createSecureContext(pair);
-    } catch (error) {
-      throw unusable(`--http-cert ${certificate} and --http-key ${key} are no pair that can be used`, error);
-    }
-    return pair;
+    const pair = pemPair(certificate, key);
+    return clientAuthority === '' ? pair : { ...pair, clientCa: readCaFile(clientAuthority) };
   }
 
   private readAuthority(): string | undefined {
     const { authority } = this.paths;
     return authority === '' ? undefined : readCaFile(authority);
   }
+}
+
+/** Throws SeqError 78. */
+export function pemPair(certificate: string, key: string): { cert: Buffer; key: Buffer } {
+  const pair = { cert: pem(certificate, '--http-cert'), key: pem(key, '--http-key') };
+  try {
+    createSecureContext(pair);
+  } catch (error) {
+    throw unusable(`--http-cert ${certificate} and --http-key ${key} are no pair that can be used`, error);
+  }
+  return pair;
 }
 
 function pem(path: string, flag: string): Buffer {

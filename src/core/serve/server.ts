@@ -1,9 +1,10 @@
 // The HTTP server of one sequencer: fastify over a SequencerApi. It decides who may call, how much one caller may cost,
 // and how requests end. When the process stops, every request and every live feed is finished or cut within a bound. It
 // knows nothing about Redis or the protocol.
+import type { ClientTls } from '../http-call.js';
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
-import { Server as TlsServer } from 'node:tls';
+import { Server as TlsServer, type TLSSocket } from 'node:tls';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { ErrorCode } from '../error-codes.js';
 import type { SeqEvent } from '../events.js';
@@ -34,9 +35,10 @@ export interface HttpServerOptions {
   tokens?: () => readonly [HttpToken, ...HttpToken[]];
   /** A port of its own for health and metrics alone, with connections of its own. */
   admin?: Listen;
-  tls?: { cert: string | Buffer; key: string | Buffer };
-  /** The certificate authority to trust, as it is now, when forwarding to a leader that has a private certificate. */
-  ca?: () => string | Buffer | undefined;
+  /** `clientCa`: every caller shows a certificate of this authority. The port of `admin` asks for none. */
+  tls?: ServerTls;
+  /** As it is now, for forwarding to a leader that has a private certificate, or asks for one. */
+  outgoingTls?: () => ClientTls;
   /** What /metrics shows beyond the events of this process. */
   metrics?: MetricsOptions;
   /** In place of those. */
@@ -44,6 +46,12 @@ export interface HttpServerOptions {
   /** For tests and rare needs; the defaults are below. */
   bounds?: Partial<Bounds>;
   limits?: Partial<HttpLimits>;
+}
+
+export interface ServerTls {
+  cert: string | Buffer;
+  key: string | Buffer;
+  clientCa?: string | Buffer;
 }
 
 interface Bounds {
@@ -89,7 +97,7 @@ export interface HttpServer {
   /** The address of health and metrics alone. '' when there is none. */
   readonly adminUrl: string;
   /** New connections get this certificate. Open ones go on. */
-  useCertificate(pair: { cert: string | Buffer; key: string | Buffer }): void;
+  useCertificate(tls: ServerTls): void;
   /** Call it with every SeqEvent of the engine. It feeds the counters of /metrics. */
   observe(event: SeqEvent): void;
   /** Ends feeds, lets requests finish for closeMs, then cuts the remaining ones. */
@@ -105,7 +113,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const limits: HttpLimits = { ...httpLimits(options.maxBlockBytes), ...options.limits };
   const metrics = options.serverMetrics ?? new Metrics(options.metrics);
   const closing = new AbortController();
-  const app = createApp(options, bounds, bounds.connections);
+  const app = createApp(options, bounds, bounds.connections, true);
   const feeds = { open: 0 };
   const bodies = new BodyReader(limits);
   const directory = options.lanes ?? onlyLane(options.api);
@@ -129,11 +137,11 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       connectMs: bounds.connectMs,
       holdMs: bounds.holdMs,
       outgoingToken: () => tokensOf(options)?.()[0].token,
-      ...(options.ca === undefined ? {} : { ca: options.ca }),
+      ...(options.outgoingTls === undefined ? {} : { outgoingTls: options.outgoingTls }),
     });
   }
   lanesRoute(app, directory);
-  const admin = options.admin ? createApp(options, bounds, bounds.adminConnections) : undefined;
+  const admin = options.admin ? createApp(options, bounds, bounds.adminConnections, false) : undefined;
   const apps = admin ? [app, admin] : [app];
   for (const one of apps) {
     countAnswers(one, metrics);
@@ -150,8 +158,9 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       url,
       port: (app.server.address() as AddressInfo).port,
       adminUrl,
-      useCertificate(pair) {
-        for (const { server } of apps) if (server instanceof TlsServer) server.setSecureContext(pair);
+      useCertificate(tls) {
+        for (const one of apps)
+          if (one.server instanceof TlsServer) one.server.setSecureContext(secureContext(tls, one === app));
       },
       observe: (event) => metrics.observe(event),
       // Health is answered until the end.
@@ -209,7 +218,22 @@ async function closeApp(app: FastifyInstance, closing: AbortController, closeMs:
   }
 }
 
-function createApp(options: HttpServerOptions, bounds: Bounds, connections: number): FastifyInstance {
+/**
+ * A client certificate is asked for on the port that can put items into the chain and read it. A caller without one is
+ * told so by `requireCertificate`: a connection that is only cut would tell nothing.
+ */
+function secureContext({ cert, key, clientCa }: ServerTls, asksClients: boolean) {
+  return asksClients && clientCa !== undefined
+    ? { cert, key, ca: clientCa, requestCert: true, rejectUnauthorized: false }
+    : { cert, key };
+}
+
+function createApp(
+  options: HttpServerOptions,
+  bounds: Bounds,
+  connections: number,
+  asksClients: boolean,
+): FastifyInstance {
   // Says who answers: an address may lead to another sequencer than the one that announced it.
   const { id } = options.api.status();
   const shared = {
@@ -255,13 +279,14 @@ function createApp(options: HttpServerOptions, bounds: Bounds, connections: numb
     connectionsCheckingInterval: 1000,
   };
   const app = (options.tls
-    ? Fastify({ ...shared, https: { ...http, cert: options.tls.cert, key: options.tls.key, handshakeTimeout: 10_000 } })
+    ? Fastify({ ...shared, https: { ...http, ...secureContext(options.tls, asksClients), handshakeTimeout: 10_000 } })
     : Fastify({ ...shared, http })) as unknown as FastifyInstance;
   limitConnections(app.server, connections, options.tls !== undefined);
   // Bodies stay streams: routes read them within their own bounds. An item is bytes, whatever its Content-Type says.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
   app.addHook('onRequest', async (_request, reply) => void reply.header(ID_HEADER, id));
+  if (asksClients && options.tls?.clientCa !== undefined) app.addHook('onRequest', requireCertificate);
   const tokens = tokensOf(options);
   if (tokens !== undefined) app.addHook('onRequest', authorize(tokens));
   else {
@@ -351,6 +376,19 @@ function authorize(tokens: NonNullable<HttpServerOptions['tokens']>) {
       retryable: false,
     });
   };
+}
+
+async function requireCertificate({ raw }: FastifyRequest): Promise<void> {
+  const { authorized, authorizationError } = raw.socket as TLSSocket;
+  if (authorized) return;
+  throw new HttpError({
+    status: 403,
+    code: 'CERTIFICATE_NEEDED',
+    message: "a certificate of this server's authority is needed",
+    why: `the caller showed none that counts: ${String(authorizationError)}`,
+    next: ['call with a certificate and its key (seq: --http-cert, --http-key; curl: --cert, --key)'],
+    retryable: false,
+  });
 }
 
 /**

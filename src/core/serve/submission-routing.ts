@@ -3,7 +3,7 @@
 // accepted is offered again. A submission that may have been accepted is offered again only when all its items have
 // keys, because the next leader recognises keys. Otherwise its outcome is unknown (I10).
 import type { Item, SequencerApi, SequencerStatus, SubmitOutcome } from '../ports.js';
-import type { HttpAnswer } from '../http-call.js';
+import type { ClientTls, HttpAnswer } from '../http-call.js';
 import type { Answered } from '../http-answer.js';
 import { failureOf, HttpError, outcomeUnknown, unavailable } from './envelope.js';
 import { forward } from './forward.js';
@@ -14,7 +14,7 @@ export interface RoutingOptions {
   /** The token to send to the leader, as it is now. */
   outgoingToken?: () => string | undefined;
   /** The certificate authority to trust, as it is now. */
-  ca?: () => string | Buffer | undefined;
+  outgoingTls?: () => ClientTls;
   /** A submission whose outcome is not known after this time is answered as unknown. */
   submitMs: number;
   connectMs: number;
@@ -251,7 +251,7 @@ async function passOn(
   limitMs: number,
 ): Promise<HttpAnswer> {
   const { api, connectMs } = options;
-  const [token, ca] = [options.outgoingToken?.(), options.ca?.()];
+  const [token, tls] = [options.outgoingToken?.(), options.outgoingTls?.()];
   const { body, headers, gone } = submission;
   const broken = new AbortController();
   let succeeded: NodeJS.Timeout | undefined;
@@ -275,7 +275,7 @@ async function passOn(
       connectMs,
       signal: broken.signal,
       ...(token === undefined ? {} : { token }),
-      ...(ca === undefined ? {} : { ca }),
+      ...(tls === undefined ? {} : { tls }),
     });
   } finally {
     stop();

@@ -151,11 +151,11 @@ async function handBack(
   { id, answer: answered, repeated }: Extract<RoutedSubmission, { by: 'leader' }>,
   self: string,
 ): Promise<unknown> {
-  if (answered.status === 401)
+  if (answered.status === 401 || answered.status === 403)
     throw unavailable(
       'FORWARD_DENIED',
-      `the leader ${id} refused the token of ${self}`,
-      'the sequencers of one cluster need the same --http-token-file',
+      `the leader ${id} refused the ${answered.status === 401 ? 'token' : 'certificate'} of ${self}`,
+      'the sequencers of one cluster need the same --http-token-file, and certificates of one --http-client-ca',
     );
   for (const name of ['content-type', 'retry-after', ...(repeated ? [] : ['seq-duplicates'])]) {
     const value = answered.headers[name];

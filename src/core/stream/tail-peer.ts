@@ -1,7 +1,7 @@
 // Uses a sequencer's feed as an archive. The first block here names its own parent. That is harmless, because the chain
 // is checked up to the nodes' floor.
 import { errorWord, inBetween, parseObject } from '../http-answer.js';
-import { httpCall } from '../http-call.js';
+import { httpCall, type ClientTls } from '../http-call.js';
 import type { CommittedBlock } from '../ports.js';
 import type { Height } from '../protocol/types.js';
 import { fetchFromPeer } from '../nodes/peer-feed.js';
@@ -9,14 +9,14 @@ import { NotReached, type Archive } from './tail-archive.js';
 
 export interface PeerAccess {
   token?: string;
-  ca?: string | Buffer;
+  tls?: ClientTls;
   /** Time limit to connect, and between two blocks. */
   limitMs: number;
 }
 
 export function peerArchive(id: string, url: string, access: PeerAccess): Archive {
-  const { token, ca, limitMs } = access;
-  const secrets = { ...(token === undefined ? {} : { token }), ...(ca === undefined ? {} : { ca }) };
+  const { token, tls, limitMs } = access;
+  const secrets = { ...(token === undefined ? {} : { token }), ...(tls === undefined ? {} : { tls }) };
   return {
     name: id === '' ? `the peer at ${url}` : `${id} at ${url}`,
     id: id === '' ? url : id,

@@ -10,7 +10,7 @@ import { createHash, type Hash as Hasher } from 'node:crypto';
 import { isErrorCode } from '../error-codes.js';
 import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import { errorWord, inBetween, parseObject, refusedOnTheWay, type Answered, type ErrorWord } from '../http-answer.js';
-import { Agents, httpCall, type HttpAnswer } from '../http-call.js';
+import { Agents, httpCall, type ClientTls, type HttpAnswer } from '../http-call.js';
 import type { Receipt } from '../ports.js';
 import { ItemQueue } from './item-queue.js';
 import { readItems, type RawItem } from './item-reader.js';
@@ -62,6 +62,17 @@ interface KeyedPlan {
   items(limits: RemoteStatus['limits']): AsyncIterable<RawItem[]>;
 }
 
+/** What a sequencer may ask of its callers. */
+const PROOFS = [
+  { code: 'TOKEN_NEEDED', what: 'token', runWith: '--http-token-file', flags: '--http-token-file FILE' },
+  {
+    code: 'CERTIFICATE_NEEDED',
+    what: 'certificate',
+    runWith: '--http-client-ca',
+    flags: '--http-cert FILE --http-key FILE',
+  },
+] as const;
+
 export interface SubmitOptions {
   /** Addresses of sequencers; asked again after each failure. */
   urls(): Promise<string[]>;
@@ -73,7 +84,7 @@ export interface SubmitOptions {
   /** The addresses were given by hand, so no others will come. */
   onlyThese?: boolean;
   token?: string;
-  ca?: string | Buffer;
+  tls?: ClientTls;
   giveUpMs: number;
   signal: AbortSignal;
   /**
@@ -165,7 +176,7 @@ class Submission {
 
   constructor(private readonly options: SubmitOptions) {
     this.#timing = { ...TIMING, ...options.timing };
-    this.#agents = options.agents ?? new Agents(options.ca);
+    this.#agents = options.agents ?? new Agents(options.tls);
   }
 
   close(): void {
@@ -346,7 +357,7 @@ class Submission {
       headers: { 'content-type': 'application/x-ndjson' },
       ...(this.options.token === undefined ? {} : { token: this.options.token }),
       agents: this.#agents,
-      ...(this.options.ca === undefined ? {} : { ca: this.options.ca }),
+      ...(this.options.tls === undefined ? {} : { tls: this.options.tls }),
       limitMs: this.#timing.attemptMs,
       connectMs: this.#timing.connectMs,
       maxReplyBytes: MAX_REPLY_BYTES,
@@ -377,7 +388,7 @@ class Submission {
   #access() {
     return {
       ...(this.options.token === undefined ? {} : { token: this.options.token }),
-      ...(this.options.ca === undefined ? {} : { ca: this.options.ca }),
+      ...(this.options.tls === undefined ? {} : { tls: this.options.tls }),
       agents: this.#agents,
     };
   }
@@ -511,14 +522,15 @@ class Submission {
         next: ['give this input a --key-prefix of its own'],
       });
     }
-    if (status === 401)
+    const proof = PROOFS.find((one) => one.code === code) ?? (status === 401 ? PROOFS[0] : undefined);
+    if (proof)
       throw new SeqError({
-        code: 'TOKEN_NEEDED',
+        code: proof.code,
         exit: EXIT.denied,
-        message: `${this.#target?.url} refused the token`,
+        message: `${this.#target?.url} refused the ${proof.what}`,
         why: said,
         changed,
-        next: ['--http-token-file FILE'],
+        next: [proof.flags],
       });
     if (status >= 400 && status < 500 && status !== 408 && status !== 429) {
       throw new SeqError({
@@ -628,14 +640,15 @@ class Submission {
           next: [...this.#statusLine(), 'name a sequencer of that lane with --http, or leave out --lane'],
         });
       }
-      if (answers.length > 0 && answers.every((answer) => !answer.answered && answer.code === 'TOKEN_NEEDED')) {
+      const wanted = PROOFS.find(({ code }) => answers.every((answer) => !answer.answered && answer.code === code));
+      if (answers.length > 0 && wanted) {
         throw new SeqError({
-          code: 'TOKEN_NEEDED',
+          code: wanted.code,
           exit: EXIT.denied,
-          message: `${urls.join(', ')} asked for a token`,
-          why: 'the sequencers run with --http-token-file',
+          message: `${urls.join(', ')} asked for a ${wanted.what}`,
+          why: `the sequencers run with ${wanted.runWith}`,
           changed: 'nothing',
-          next: ['--http-token-file FILE'],
+          next: [wanted.flags],
         });
       }
       this.#checkPatience(problem, !answers.some((answer) => answer.answered));

@@ -1,5 +1,6 @@
 // Fills a follower's store that ends below the nodes' retained range (docs/PROTOCOL.md section 7). The blocks come from
 // peers' feeds, one attempt at a time, up to a floor that a node shows.
+import type { ClientTls } from '../../http-call.js';
 import { SeqError } from '../../errors.js';
 import type { EmitEvent } from '../../events.js';
 import type { ChainStore } from '../../ports.js';
@@ -15,7 +16,7 @@ export interface BringUpOptions {
   /** Peers named with --peer. Peers from presence records are asked, too. */
   peers: readonly string[];
   peerToken?: () => string;
-  peerCa?: () => string | undefined;
+  peerTls?: () => ClientTls;
   catchUp?: (options: CatchUpOptions) => Promise<void>;
 }
 
@@ -30,12 +31,12 @@ export class BringUp {
   ) {}
 
   async from(seen: ProbeResult): Promise<void> {
-    const { store, emit, url, peers, peerToken, peerCa } = this.options;
+    const { store, emit, url, peers, peerToken, peerTls } = this.options;
     if (this.catchingUp) return;
     this.catchingUp = true;
     try {
       const views = admittedViews(seen).filter((view) => view.head > store.head().height);
-      const ca = peerCa?.();
+      const tls = peerTls?.();
       const target = views.sort((a, b) => a.floor - b.floor)[0];
       if (!target) return;
       const shown = views.flatMap((view) =>
@@ -46,7 +47,7 @@ export class BringUp {
         to: { height: target.floor, hash: target.floorHash },
         peers: [...new Set([...peers, ...shown])].filter((one) => one !== '' && one !== url),
         ...(peerToken === undefined ? {} : { token: peerToken() }),
-        ...(ca === undefined ? {} : { ca }),
+        ...(tls === undefined ? {} : { tls }),
         signal: this.signal,
         apply: (block) => {
           if (block.height <= store.head().height) return undefined; // the nodes brought it meanwhile

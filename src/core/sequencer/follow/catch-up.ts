@@ -1,6 +1,7 @@
 // Fetches blocks that the nodes have trimmed from the feeds of other sequencers (docs/PROTOCOL.md section 7). It
 // fetches only up to a hash that the nodes prove, and skips no block. It asks one peer after the other. When a peer
 // fails, the blocks that it has delivered stay.
+import type { ClientTls } from '../../http-call.js';
 import { EXIT, SeqError } from '../../errors.js';
 import type { CommittedBlock } from '../../ports.js';
 import type { Hash, Height } from '../../protocol/types.js';
@@ -13,14 +14,14 @@ export interface CatchUpOptions {
   /** Base URLs, best first. */
   peers: readonly string[];
   token?: string;
-  ca?: string;
+  tls?: ClientTls;
   signal: AbortSignal;
   apply(block: CommittedBlock): Promise<void> | undefined;
 }
 
 /** Resolves when the store has reached `to`. Throws SeqError NO_PEER when no peer has the blocks. */
 export async function catchUpFromPeers(options: CatchUpOptions): Promise<void> {
-  const { head, to, peers, token, ca, signal, apply } = options;
+  const { head, to, peers, token, tls, signal, apply } = options;
   const failures: string[] = [];
   for (const url of peers) {
     try {
@@ -31,7 +32,7 @@ export async function catchUpFromPeers(options: CatchUpOptions): Promise<void> {
         anchor: to.hash,
         signal,
         ...(token === undefined ? {} : { token }),
-        ...(ca === undefined ? {} : { ca }),
+        ...(tls === undefined ? {} : { tls }),
       })) {
         const waiting = apply(block);
         if (waiting) await waiting;
