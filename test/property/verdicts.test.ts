@@ -83,6 +83,8 @@ test('verdicts: 3,000 generated states → no verb contradicts another, none say
       // The doctor's first line is as bad as the status.
       const severity = finding === undefined || finding.severity === 'INFO' ? 'OK' : finding.severity;
       expect(RANK[severity]).toBeGreaterThanOrEqual(RANK[view.verdict]);
+      // No server could be examined here, which is a warning of its own.
+      expect(RANK[severity]).toBeLessThanOrEqual(Math.max(RANK[view.verdict], RANK.WARN));
       // Who leads is one answer.
       expect(meets(view, { is: 'leader' }).met).toBe(view.leader !== null);
       if (of('leader').verdict === 'OK') expect(view.leader).not.toBeNull();

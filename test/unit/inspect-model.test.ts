@@ -243,6 +243,24 @@ describe('inspect: is the leader alive, can anybody take over, can these locks b
     if (word.startsWith('y')) expect(view.reason).toContain(`it holds block ${hash('y', 7).slice(0, 16)}, the committed one is ${hash('x', 7).slice(0, 16)}`); // prettier-ignore
   });
 
+  test.each([
+    [
+      'it names r2, which counts on another server',
+      'run2',
+      'r2',
+      ['redis-cli -u redis://127.0.0.1:7002 del seq:node:admission'],
+    ],
+    ['it is r2 itself, at another address', 'run1', 'r2', ['seq config show']],
+    ['it names a node that is not there', 'run2', 'r9', ['seq config show']],
+  ])('inspect: a foreign server: %s → only a copy is emptied', (_what, runId, names, next) => {
+    const probes = 'x9@3 x9@3 x9@3'.split(' ').map(node);
+    const views = probes.map(({ reply }) => (reply.outcome === 'accepted' ? reply.value : null));
+    views[1]!.runId = 'run1';
+    Object.assign(views[2]!, { admission: 'foreign', node: names, runId });
+    const found = summarize(probes).findings.find(({ code }) => code === 'NODE_FOREIGN');
+    expect(found?.next).toEqual(next);
+  });
+
   test('inspect: its re-admission is unfinished, and nobody leads → nobody is said to be doing it', () => {
     const of = (words: string) => {
       const probes = words.split(' ').map(node);

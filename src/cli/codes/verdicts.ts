@@ -123,6 +123,7 @@ export const VERDICTS = {
     causes: ['a wrong address', 'swapped nodes', 'a server that was made a replica of another node'],
     todo: [
       'seq config show --origin',
+      'seq status names the commands where it is a copy of another node of this cluster',
       'a server that is meant to be this node is emptied by hand (FLUSHALL), once nobody needs what it ' +
         'holds; the leader then admits it',
     ],

@@ -35,6 +35,8 @@ export function refusalText(reply: Refused): string {
     case 'NOT_MEMBER':
       return `NOT_MEMBER: its memory ${d.actual || '?'} is not the one that counts`;
     default:
+      // A server's own message often begins with the word.
+      if (d.message?.startsWith(`${reply.reason} `)) return d.message;
       return d.message ? `${reply.reason}: ${d.message}` : reply.reason;
   }
 }

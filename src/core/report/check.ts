@@ -67,7 +67,9 @@ export function judgeCheck(check: CheckName, seen: Seen, limits: Thresholds): Ch
   const { findings } = seen.view;
   // Whatever its own question is, no check says OK while nothing can be committed.
   const spoken = standstill(seen.view) ?? findings.find(({ code }) => code !== 'OK' && SPEAKS[code] === check);
-  if (spoken === undefined || VERDICT_RANK[spoken.verdict] <= VERDICT_RANK[answer.verdict]) return { check, ...answer };
+  if (spoken === undefined || VERDICT_RANK[spoken.verdict] < VERDICT_RANK[answer.verdict]) return { check, ...answer };
+  // Of two answers that say "unknown", the one of the judge says what helps.
+  if (spoken.verdict === answer.verdict && answer.verdict !== 'UNKNOWN') return { check, ...answer };
   return { check, ...answerOf(spoken), metrics: answer.metrics };
 }
 

@@ -26,8 +26,8 @@ function remark(severity: Severity, check: string, what: string, fix: string): R
 
 /** May its copies count? */
 function ofView({ id, url, view, checkup }: CheckedNode, options: DoctorOptions, noCluster: boolean): Remark[] {
-  const judged = (options.judged ?? []).some(({ nodes }) => nodes.includes(id));
-  if (view.outcome === 'accepted' && view.value.admission !== 'admitted' && !judged) {
+  const judged = judgedOf(id, options);
+  if (view.outcome === 'accepted' && view.value.admission !== 'admitted' && judged === undefined) {
     const { admission, admissionWhy } = view.value;
     const why = admissionWhy === '' ? '' : ` (${admissionWhy})`;
     // No leader takes over another cluster's data. Before there is a cluster, no leader admits any node.
@@ -45,12 +45,17 @@ function ofView({ id, url, view, checkup }: CheckedNode, options: DoctorOptions,
         : reason === 'NOPERM'
           ? grantOn(url, detail.grant)
           : `seq explain ${reason}`;
-    return [remark('CRIT', 'rights', `our scripts cannot run: ${describeReply(view)}`, fix)];
+    return [remark(judged ?? 'CRIT', 'rights', `our scripts cannot run: ${describeReply(view)}`, fix)];
   }
   return [];
 }
 
-function ofServer({ url, view, checkup, diskFreeBytes }: CheckedNode, options: DoctorOptions): Remark[] {
+/** What the judge of `seq status` says of a node is as bad for the doctor. */
+function judgedOf(id: string, { judged = [] }: DoctorOptions): Severity | undefined {
+  return judged.find(({ nodes }) => nodes.includes(id))?.verdict;
+}
+
+function ofServer({ id, url, view, checkup, diskFreeBytes }: CheckedNode, options: DoctorOptions): Remark[] {
   if (checkup.outcome !== 'accepted') {
     const why = describeReply(checkup);
     if (view.outcome === 'refused') return [];
@@ -59,7 +64,7 @@ function ofServer({ url, view, checkup, diskFreeBytes }: CheckedNode, options: D
   const facts = checkup.value;
   const set: SetCommand = (setting, value) => `redis-cli -u ${url} config set ${setting} ${value}`;
   return [
-    ...ofKind(facts),
+    ...ofKind(facts, judgedOf(id, options)),
     ...ofMemory(facts, options, set),
     ...ofPersistence(facts, set),
     ...ofWriting(facts, set),
@@ -73,7 +78,7 @@ function ofServer({ url, view, checkup, diskFreeBytes }: CheckedNode, options: D
 }
 
 /** Is it a plain master of a version that we can use? */
-function ofKind({ info }: Facts): Remark[] {
+function ofKind({ info }: Facts, judged: Severity = 'CRIT'): Remark[] {
   const found: Remark[] = [];
   const version = info['redis_version'];
   const [major = 0, minor = 0] = (version ?? '').split('.').map(Number);
@@ -87,7 +92,7 @@ function ofKind({ info }: Facts): Remark[] {
     found.push(remark('CRIT', 'version', what, 'name plain servers'));
   }
   const replica = info['role'] === 'slave';
-  if (replica) found.push(remark('CRIT', 'version', 'is a replica: it cannot be written to', 'name its master'));
+  if (replica) found.push(remark(judged, 'version', 'is a replica: it cannot be written to', 'name its master'));
   const attached = Number(info['connected_slaves'] ?? 0);
   if (!replica && attached > 0) {
     const what =

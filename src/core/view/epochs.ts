@@ -35,6 +35,11 @@ export function deleteConfiguration(url: string, target: string): string {
   return `redis-cli -u ${url} hdel ${prefixOf(target)}node:admission config`;
 }
 
+/** The command that makes a server forget which node it is. It counts for nothing until the leader has filled it anew. */
+export function forgetRecord(url: string, target: string): string {
+  return `redis-cli -u ${url} del ${prefixOf(target)}node:admission`;
+}
+
 /** The prefix of the keys of the lane that the flags of a command name. */
 function prefixOf(target: string): string {
   const [, lane] = /(?:^|\s)--lane (\S+)/.exec(target) ?? [];

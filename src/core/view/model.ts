@@ -13,6 +13,7 @@ import {
   type Owner,
 } from '../protocol/types.js';
 import type { ClusterView, LeaderRow, NodeProbe, NodeRow, SummarizeOptions } from './cluster-view.js';
+import { copiedNodes } from './copied-node.js';
 import { membershipOf } from './membership.js';
 import { offClocks } from './off-clocks.js';
 import { otherLeaderOf } from './other-leader.js';
@@ -102,6 +103,7 @@ export function summarize(probed: readonly NodeProbe[], options: SummarizeOption
     ...judge(
       {
         ...facts,
+        copied: copiedNodes(probes, facts.cluster),
         otherLeader: otherLeaderOf({ strangers, members: probes }, facts.cluster, leader?.id ?? ''),
         clusters: answers.map((a) => ({ id: a.id, cluster: a.view.cluster })),
         clocks: offClocks(

@@ -5,10 +5,11 @@ import { producerText } from '../protocol/producers.js';
 import { reachCommand } from './reach-command.js';
 import { MAX_EPOCH_LEAP, serverOf } from '../protocol/types.js';
 import { NO_TERM_MADE_IT } from '../protocol/configuration.js';
-import { deleteConfiguration, deleteEpoch } from './epochs.js';
+import { deleteConfiguration, deleteEpoch, forgetRecord } from './epochs.js';
 import { wrongClockText } from '../nodes/node-clocks.js';
 import { inWords, isLate, leaseTiming } from './lease.js';
 import { DENIED, deniedNext, grantOn } from './no-answer.js';
+import type { CopiedNode } from './copied-node.js';
 import type { OffClock } from './off-clocks.js';
 import type { OtherLeader } from './other-leader.js';
 import type { ClusterView, Finding, LeaderRow, NodeRow, ReasonCode, SummarizeOptions } from './cluster-view.js';
@@ -18,6 +19,7 @@ type Facts = Omit<ClusterView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'f
   clusters: { id: string; cluster: string }[];
   clocks: readonly OffClock[];
   otherLeader: OtherLeader | null;
+  copied: readonly CopiedNode[];
 };
 
 export function judge(
@@ -381,7 +383,7 @@ function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): 
       case 'REFUSED':
         return warn('NODE_REFUSED', `${n.id} refuses: ${n.note}`, letIn(n, options));
       case 'FOREIGN':
-        return warn('NODE_FOREIGN', `${n.id}: ${n.note}`, `seq config show${target}`);
+        return [foreignFinding(facts, n, target)];
       case 'STRANGER':
         return warn('NOT_MEMBER', `${n.id}: ${n.note}`, `seq config show${target}`);
       case 'EMPTY':
@@ -415,6 +417,17 @@ function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): 
         return warn('NODE_UNLEASED', `${n.id}: ${n.note}`, `seq status --watch${target}`);
     }
   });
+}
+
+/** A copy of another node is emptied by hand. Any other data is not ours to touch: the address may be wrong. */
+function foreignFinding({ copied }: Facts, { id, url, note }: NodeRow, target: string): Finding {
+  const copy = copied.find((one) => one.id === id);
+  if (copy === undefined) return warning('NODE_FOREIGN', `${id}: ${note}`, [id], `seq config show${target}`);
+  const reason =
+    `${id} holds a copy of ${copy.of}: ${note}; once it has forgotten that` +
+    `${copy.isReplica ? ', and is a master again,' : ''} the leader fills it anew`;
+  const next = [...(copy.isReplica ? [`redis-cli -u ${url} replicaof no one`] : []), forgetRecord(url, target)];
+  return { ...warning('NODE_FOREIGN', reason, [id], ''), next };
 }
 
 /** What does not stop the cluster and still needs an operator. */

@@ -246,7 +246,9 @@ export function verifyResult(verified: Verified, target: string): Result {
           };
   const next =
     first === undefined
-      ? []
+      ? verdict.verdict === 'UNKNOWN'
+        ? [`seq status${tail}`]
+        : []
       : first.height === null
         ? [`seq status${tail}`]
         : [`seq stream inspect --height ${first.height}${tail}`];
