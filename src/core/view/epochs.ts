@@ -35,7 +35,7 @@ export function deleteConfiguration(url: string, target: string): string {
   return `redis-cli -u ${url} hdel ${prefixOf(target)}node:admission config`;
 }
 
-/** The command that makes a server forget which node it is. It counts for nothing until the leader has filled it anew. */
+/** The command that makes a server forget which node it is. The leader fills it anew then. */
 export function forgetRecord(url: string, target: string): string {
   return `redis-cli -u ${url} del ${prefixOf(target)}node:admission`;
 }
