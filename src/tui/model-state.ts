@@ -34,7 +34,7 @@ export interface Data {
   polls: number;
   nodes: readonly NodeTrack[];
   view: ClusterView | null;
-  proofs: readonly { at: number; committed: ClusterView['committed']; pending: ClusterView['pending'] }[];
+  proofs: readonly ({ at: number } & NonNullable<SummarizeOptions['earlier']>)[];
   events: readonly WatchEvent[];
   /** `sinceStart`: this term had already begun when the watch started. */
   term: { owner: string; at: number; sinceStart: boolean } | null;

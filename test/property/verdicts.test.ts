@@ -150,6 +150,7 @@ async function readyz(ports: readonly NodePort[], id: string): Promise<boolean> 
       .find((text) => text !== '') ?? '',
   );
   const eligibility = new Eligibility({
+    id,
     quorum: () => quorum,
     producer: { ready: () => ({ ready: true }) } as never,
     backoff: { activeAt: () => false } as never,

@@ -63,6 +63,21 @@ export const VERDICTS = {
       'empty the servers of the wrong list (FLUSHALL) before they are used again',
     ],
   },
+  NODES_SET_BACK: {
+    meaning:
+      'A sequencer has announced a block that a quorum of nodes held, and now no node has it. The nodes forgot it ' +
+      'under their old names. A sequencer whose store has the block leads and writes it back: then nothing is lost. ' +
+      'Whoever lacks the block does not lead while the other one is there.',
+    causes: [
+      'snapshots of the whole machines of a quorum of nodes were resumed',
+      'DEBUG RELOAD, or FLUSHALL with all keys restored from an old copy',
+    ],
+    todo: [
+      'nothing, when that sequencer leads a moment later',
+      'seq status -o wide says why it does not lead: make it ready',
+      'stop it if its store is lost: the others go on then, without those blocks',
+    ],
+  },
   LOCK_STUCK: {
     meaning:
       'A lock on a node lasts longer than any lease, or never expires. A leader renews its lock with every block, so ' +

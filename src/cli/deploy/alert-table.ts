@@ -28,6 +28,7 @@ export const FINDING_ALERTS = {
   SAME_SERVER: see(null, 'critical', 'seq config show'),
   TWO_LEADERS: see(null, 'critical', 'seq node list'),
   CONFLICT: see('A conflict', 'critical', 'seq repair plan'),
+  NODES_SET_BACK: see('A quorum lost its memory', 'critical', 'seq status -o wide'),
   NOT_INITIALISED: see('A quorum lost its memory', 'critical'),
   NO_QUORUM: see('No quorum', 'critical'),
   LEADER_UNKNOWN: see('No quorum', 'critical'),

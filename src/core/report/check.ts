@@ -43,6 +43,7 @@ const SPEAKS: Record<Exclude<ReasonCode, 'OK'>, CheckName | 'own'> = {
   HELD: 'leader',
   CONFIG_DRIFT: 'leader',
   CONFLICT: 'stream',
+  NODES_SET_BACK: 'stream',
   DIVERGED: 'stream',
   NODE_ORPHAN: 'stream',
   PENDING_BLOCK: 'stream',

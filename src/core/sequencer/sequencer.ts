@@ -167,8 +167,9 @@ export class Sequencer implements SequencerApi {
   }
 
   private makeEligibility(): Eligibility {
-    const { clock, store, producer, emit } = this.options;
+    const { id, clock, store, producer, emit } = this.options;
     return new Eligibility({
+      id,
       quorum: () => this.membership.quorum,
       producer,
       backoff: this.backoff,

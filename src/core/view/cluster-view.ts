@@ -23,6 +23,7 @@ export type ReasonCode =
   | 'SAME_SERVER'
   | 'TWO_LEADERS'
   | 'CONFLICT'
+  | 'NODES_SET_BACK'
   | 'NOT_INITIALISED'
   | 'NO_QUORUM'
   | 'LEADER_UNKNOWN'
@@ -199,7 +200,12 @@ export interface SummarizeOptions {
    * The result of an earlier probe of the same nodes. Each node must have now what was committed then. Otherwise it
    * really lags.
    */
-  earlier?: { committed: Committed | null; pending: Pending | null };
+  earlier?: {
+    committed: Committed | null;
+    pending: Pending | null;
+    /** The highest block that a sequencer had announced then: q nodes held it. */
+    announced?: { id: string; height: Height };
+  };
   /** Flags that name this cluster in a command, e.g. `-c lab`. */
   target?: string;
   /** The command that starts a node's server, when it is known. */

@@ -31,7 +31,10 @@ export async function inspectCluster(options: InspectOptions): Promise<ClusterVi
 export async function inspectWithProbes(options: InspectOptions): Promise<{ view: ClusterView; probes: NodeProbe[] }> {
   const first = markForeign(await secondTry(await probeNodes(options), options), options.expectedCluster);
   const view = summarize(first, options);
-  const unsettled = view.pending !== null || view.committed?.hash === null || view.nodes.some((n) => (n.lag ?? 0) > 0);
+  const announced = highestAnnounced(view);
+  const setBack = announced.height > Math.max(0, ...view.nodes.map((n) => n.head ?? 0));
+  const open = view.pending !== null || view.committed?.hash === null;
+  const unsettled = setBack || open || view.nodes.some((n) => (n.lag ?? 0) > 0);
   if (!unsettled && !options.twice) return { view, probes: first };
   const answering = new Set(first.filter((o) => o.reply.outcome === 'accepted').map((o) => o.id));
   const again = await probeNodes({
@@ -41,10 +44,17 @@ export async function inspectWithProbes(options: InspectOptions): Promise<{ view
   });
   const latest = first.map((o) => again.find((a) => a.id === o.id && a.reply.outcome === 'accepted') ?? o);
   const second = await addHeadEntries(markForeign(latest, options.expectedCluster), options);
-  const earlier = { ...options, earlier: { committed: view.committed, pending: view.pending } };
+  const earlier = { ...options, earlier: { committed: view.committed, pending: view.pending, announced } };
   const now = summarize(second, earlier);
   const compared = await addChainAtHeads(second, now, options);
   return { view: compared === second ? now : summarize(compared, earlier), probes: compared };
+}
+
+export function highestAnnounced({ sequencers }: ClusterView): { id: string; height: Height } {
+  return sequencers.reduce((most, { id, height }) => (height > most.height ? { id, height } : most), {
+    id: '',
+    height: 0,
+  });
 }
 
 /**

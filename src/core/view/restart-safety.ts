@@ -15,6 +15,7 @@ const RISKS: ReadonlySet<string> = new Set([
   'LEADER_STALLED',
   'LOCK_STUCK',
   'CONFLICT',
+  'NODES_SET_BACK',
 ]);
 
 export function restartSafety(view: ClusterView): RestartSafety {

@@ -67,7 +67,7 @@ function clusterFindings(facts: Facts, target: string, options: SummarizeOptions
   const broken = [...sharedServers(facts), ...conflictFindings(facts, target), ...secondLeader(facts, target)];
   const unfit = otherCluster(facts) ?? notInitialised(facts, target) ?? noQuorum(facts, target, options);
   if (unfit !== null) return [...broken, unfit];
-  return [...broken, ...leaderFindings(facts, target, options)];
+  return [...broken, ...setBackFindings(facts, target, options), ...leaderFindings(facts, target, options)];
 }
 
 function crit(code: ReasonCode, reason: string, nodes: string[], next: string[]): Finding {
@@ -95,6 +95,22 @@ function conflictFindings({ conflicts }: Facts, target: string): Finding[] {
       `seq stream inspect --from ${height} --to ${height}${target}`,
     ]),
   );
+}
+
+/** A sequencer announces only what q nodes held. Asked after that, q nodes must show it. */
+function setBackFindings(facts: Facts, target: string, { earlier }: SummarizeOptions): Finding[] {
+  const admitted = members(facts).filter((n) => n.admitted);
+  const head = Math.max(0, ...admitted.map((n) => n.head ?? 0));
+  const { id, height } = earlier?.announced ?? { id: '', height: 0 };
+  if (height <= head) return [];
+  return [
+    crit(
+      'NODES_SET_BACK',
+      `${id} has announced block ${height}, and no node has a block above ${head}: the nodes were set back in time`,
+      idsOf(admitted),
+      [`seq status --watch${target}`],
+    ),
+  ];
 }
 
 /** Another holder leads listed nodes that are no members, by a configuration of their own. */

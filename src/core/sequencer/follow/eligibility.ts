@@ -9,8 +9,10 @@ import { MAX_ADOPT } from '../lead/leadership.js';
 import type { RetryBackoff } from '../lead/retry-backoff.js';
 import type { LinkPace } from './link-pace.js';
 import { retentionMargin, type RetentionMargin } from './retention-margin.js';
+import { SetBack } from './set-back.js';
 
 export interface EligibilityOptions {
+  id: string;
   quorum(): number;
   producer: Producer;
   backoff: RetryBackoff;
@@ -33,6 +35,8 @@ export class Eligibility {
   private reason = 'it has not asked the nodes yet';
   private retained: RetentionMargin = 'inside';
   private slow = false;
+  private readonly setBack: SetBack;
+  private setBackTold = false;
 
   /** It could lead. */
   get ready(): boolean {
@@ -48,7 +52,9 @@ export class Eligibility {
     return this.retained;
   }
 
-  constructor(private readonly options: EligibilityOptions) {}
+  constructor(private readonly options: EligibilityOptions) {
+    this.setBack = new SetBack(options.id, options.height());
+  }
 
   /** `why`: what the nodes that would not have it lead say. */
   judge(seen: ProbeResult, why: string): void {
@@ -60,6 +66,7 @@ export class Eligibility {
     const producing = producer.ready();
     this.could = false;
     const answering = admittedViews(seen).length;
+    const missing = answering < quorum ? '' : this.heedSetBack(seen, head);
     if (answering < quorum) {
       this.reason = `${answering} of the ${quorum} nodes needed answer and are admitted: ${why}`;
     } else if (heads.floor > head) {
@@ -69,6 +76,8 @@ export class Eligibility {
     } else if (heads.head - head > MAX_ADOPT) {
       this.reason = this.lag(heads.head - head, this.options.pace(seen));
       this.options.isBehind();
+    } else if (missing !== '') {
+      this.reason = missing;
     } else if (disk() !== '') {
       this.reason = disk();
     } else if (!producing.ready) {
@@ -105,6 +114,16 @@ export class Eligibility {
   /** It stops, and never leads again. */
   stopped(): void {
     this.could = false;
+  }
+
+  /** Why nobody may lead from here. What the nodes have lost is told, once, also when this store has it. */
+  private heedSetBack(seen: ProbeResult, head: Height): string {
+    const found = this.setBack.judge(seen, head);
+    if (found?.certain === false) this.options.isBehind(); // the next probe says whether it is so
+    if (found?.certain === true && !this.setBackTold)
+      this.options.emit({ type: 'alarm', code: 'NODES_SET_BACK', reason: found.why });
+    this.setBackTold = found !== null && (found.certain || this.setBackTold);
+    return found?.lost ? found.why : '';
   }
 
   private lag(blocks: number, pace: LinkPace): string {
