@@ -156,6 +156,8 @@ describe('contract: memory against redis-server', () => {
       'audit accepted',
       'note_lanes accepted',
       'read_lanes accepted',
+      'extend_lock accepted',
+      'extend_lock FENCING_ERROR',
     ];
     expect(wanted.filter((word) => !seen.has(word))).toEqual([]);
   });

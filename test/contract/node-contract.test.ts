@@ -622,6 +622,29 @@ describe.each(KINDS)('contract on %s', (kind) => {
     expect((await view()).admission).toBe('pristine');
   });
 
+  test('extend_lock: only for the term that the node has promised, under its own lock; nothing is written', async () => {
+    const extend = (owner: string, epoch: number): NodeCall => ({ script: 'extend_lock', owner, epoch, ttlMs: TTL });
+    const request = { id: 'q', kind: 'stepdown', to: 'seq-b', plan: '', by: 'op', reason: 'why', epoch: 1 } as const;
+    await play([
+      ...LED,
+      [extend(A, 1), wrote(2)],
+      [extend(B, 1), fencedLock(A)],
+      [extend(A, 0), fencedEpoch(1)],
+      // It raises no epoch, as a claim would.
+      [extend(A, 2), fencedEpoch(1)],
+      [{ script: 'request_leader', request, ttlMs: TTL }, 'accepted'],
+      [extend(A, 1), `accepted {"head":2,"request":${JSON.stringify(request)}}`],
+    ]);
+    expect(await view()).toMatchObject({ head: 2, epoch: 1, length: 2, lock: { owner: A } });
+    await subject.interfere('lock-expires');
+    await play([
+      [extend(A, 1), 'FENCING_ERROR {"check":"lock"}'],
+      [promote(B, 1), 'accepted {"epoch":2}'],
+      [extend(A, 1), fencedLock(B)],
+      [extend(B, 2), wrote(2)],
+    ]);
+  });
+
   test('forget_lane: only what is retired; the record stays, and nobody gets the node back', async () => {
     const forget = (): NodeCall => ({ script: 'forget_lane' });
     await play([

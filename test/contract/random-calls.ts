@@ -277,6 +277,7 @@ export function randomActs(seed: number, length: number): Act[] {
       }),
     ],
     [1, () => ({ call: { script: 'read_lanes' } })],
+    [3, () => ({ call: { script: 'extend_lock', owner, epoch: nearEpoch(), ttlMs: TTL } })],
     [4, () => ({ mishap: 'lock-expires' })],
     [2, () => ({ mishap: pick(['hold-expires', 'handover-expires', 'handover-expires', 'request-expires'] as const) })],
     [

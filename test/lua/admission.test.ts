@@ -47,6 +47,7 @@ const NEEDS_ADMISSION: NodeCall[] = [
     ttlMs: TTL,
   },
   { script: 'clear_request', id: 'q' },
+  { script: 'extend_lock', owner: A, epoch: 1, ttlMs: TTL },
 ];
 const IDENTITY_ONLY: NodeCall[] = [
   { script: 'release_lock', owner: A },

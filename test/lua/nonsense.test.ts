@@ -113,6 +113,8 @@ const FIELDS: [string, Make][] = [
     'admit head',
     (x) => ({ script: 'admit', owner: A, epoch: 1, nonce: 'n', ttlMs: TTL, head: num(x), headHash: GENESIS }),
   ],
+  ['extend_lock epoch', (x) => ({ script: 'extend_lock', owner: A, epoch: num(x), ttlMs: TTL })],
+  ['extend_lock ttl', (x) => ({ script: 'extend_lock', owner: A, epoch: 1, ttlMs: num(x) })],
   ['set_hold ttl', (x) => ({ script: 'set_hold', by: 'o', reason: 'r', ttlMs: num(x) })],
   [
     'request_leader ttl',
@@ -147,6 +149,7 @@ const ZERO_IS_NONSENSE = [
   'release_lock handover ttl',
   'admit ttl',
   'set_hold ttl',
+  'extend_lock ttl',
   'request_leader ttl',
   'announce ttl',
   'audit maxRecords',

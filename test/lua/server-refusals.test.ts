@@ -47,6 +47,7 @@ const WRITES: NodeCall[] = [
   write(at(3)),
   write(rival, { epoch: 2, mode: 'repair' }),
   { script: 'claim', owner: A, epoch: 5 },
+  { script: 'extend_lock', owner: A, epoch: 1, ttlMs: TTL },
   { script: 'rebase', owner: A, epoch: 1, floor: 9, floorHash: GENESIS, nonce: 'n', keepMs: TTL },
   { script: 'promote_leader', owner: 'seq-a/00000000000000ab', expectedEpoch: 1, ttlMs: TTL, previousOwner: A },
   { script: 'raise_epoch', value: 9, highestSeen: 9, mayDepose: true },

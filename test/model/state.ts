@@ -612,6 +612,7 @@ const KINDS = {
   learn: 10,
   admit: 11,
   prove: 12,
+  extend: 13,
 } as const;
 
 /** Calls whose answer says what the node has noted. */

@@ -21,6 +21,7 @@ export interface NodeOp {
     | 'promote_leader'
     | 'claim'
     | 'write_block'
+    | 'extend_lock'
     | 'rebase'
     | 'raise_epoch'
     | 'admit'

@@ -51,6 +51,8 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
       wallOffsetMs: prng.chance(0.3) ? prng.int(-5000, 5000) : 0,
     });
   }
+  const rests = new Prng(seed, 'rests'); // a stream of its own: the rest of the plan is the same with and without
+  if (rests.chance(0.35)) for (const one of processes) one.rests = rests.chance(0.8);
   const ttl = Math.max(...processes.map((one) => one.ttlMs));
   const healAt = Math.round(3 * ttl + prng.unit() * 6 * ttl);
   const faults: Fault[] = [];

@@ -196,6 +196,7 @@ export class SimProcess {
       producer: batchProducer({ maxBlockBytes: limits.maxBlockBytes }),
       maxItemsBytes: largestItem(limits.maxBlockBytes),
       eager: plan.eager,
+      rests: plan.rests ?? false,
       priority: plan.priority,
       readmit: true,
       version: 'sim',

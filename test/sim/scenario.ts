@@ -11,6 +11,8 @@ export interface ProcessPlan {
   nodeTimeoutMs: number;
   pollMs: number;
   eager: boolean;
+  /** Its lanes rest while they have no work. Absent: a block each block time. */
+  rests?: boolean;
   priority: number;
   syncMs: number;
   wallOffsetMs: number;

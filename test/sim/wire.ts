@@ -388,6 +388,7 @@ const NOTED = new Set([
   'promote_leader',
   'claim',
   'write_block',
+  'extend_lock',
   'rebase',
   'raise_epoch',
   'admit',

@@ -145,6 +145,8 @@ function run(
       return writeBlock(s, record, call, now, mutant);
     case 'rebase':
       return rebase(s, record, call, mutant);
+    case 'extend_lock':
+      return extendLock(s, record, call, now, mutant);
     case 'raise_epoch':
       return raiseEpoch(s, record, call);
     case 'set_hold':
@@ -388,6 +390,26 @@ function claim(
   if (s.lock === null && call.acquireTtlMs !== undefined) lockUntil(s, call.owner, call.acquireTtlMs, now);
   promise(s, record, call.owner, call.epoch);
   return accepted(s, headFacts(record));
+}
+
+function extendLock(
+  s: MemoryNodeState,
+  record: MemoryRecord,
+  call: Call<'extend_lock'>,
+  now: number,
+  mutant: Mutant,
+): Reply<'extend_lock'> {
+  const fenced = fencing(s, record, call.owner, call.epoch, mutant);
+  if (fenced !== null) return fenced;
+  // It extends nothing where the term was not promised anything.
+  if (call.epoch !== s.epoch || record.claimant !== call.owner)
+    return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
+  if (s.lock !== null) lockUntil(s, call.owner, call.ttlMs, now);
+  const request = s.request?.request;
+  return accepted(
+    s,
+    request === undefined || request.epoch !== call.epoch ? { head: record.head } : { head: record.head, request },
+  );
 }
 
 /** By version; '' is the earliest. */

@@ -27,6 +27,8 @@ export interface VirtualOptions {
   timing?: Partial<Timing>;
   limits?: Partial<Limits>;
   eager?: boolean;
+  /** The lane may rest. */
+  rests?: boolean;
   producer?: (id: string) => Producer;
 }
 
@@ -223,6 +225,7 @@ export class VirtualCluster {
       maxItemsBytes: largestItem(limits.maxBlockBytes),
       readmit: true,
       eager: overrides.eager ?? this.options.eager ?? false,
+      rests: this.options.rests ?? false,
       priority: overrides.priority ?? 0,
       version: 'test',
       url: '',

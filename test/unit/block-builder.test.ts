@@ -60,6 +60,7 @@ beforeEach(() => {
     blockTimeMs: BLOCK_TIME_MS,
     nodeTimeoutMs: 100,
     eager: true,
+    rests: false,
     maxBlockBytes: 1000,
     maxItemsBytes: ITEMS_BYTES,
     timestamp: () => 0,

@@ -74,6 +74,7 @@ export class LaneStarter {
       clock: systemClock,
       random: systemRandom,
       eager: settings.eager,
+      rests: true,
       readmit: settings.readmit,
       priority: settings.priority,
       turnKey: (id) => placementKey(lane, id),

@@ -298,6 +298,7 @@ export function onAdmitted(context: StepContext, node: NodeIndex, reply: NodeRep
     return;
   }
   admissionAccepted(progress, reply.value, reply.incarnation);
+  state.uneven = true;
   setStanding(context, node, 'claimed', '');
   if (!isCandidate(state, node) || !noteChange(context)) openGate(context);
 }

@@ -1,7 +1,7 @@
 // Leading (docs/PROTOCOL.md section 6). One block is in flight: the same block until q nodes accepted it under this
 // epoch. A worker per node (pump) brings that node up from its own head, so that no node ever waits for another. Keeps
 // I2 (one proposal per epoch and height), I5 (H+1 only after H), I6 (contiguity) and I8 (only an accepted write renews
-// the lease).
+// the lease of a term that has work).
 import { nodeName } from './term-state.js';
 import {
   backOff,
@@ -47,6 +47,7 @@ import type { Inflight, LocalChain, StepContext, TermEvent, TermState } from './
 import {
   MAX_EPOCH_LEAP,
   type Block,
+  type CallResult,
   type HeadFacts,
   type Header,
   type LeaderRequest,
@@ -72,6 +73,8 @@ export function propose(context: StepContext, block: Block): void {
         `${state.committed.hash.slice(0, 8)}`,
     );
   }
+  state.uneven = false;
+  state.extending = null; // there is work now: the block renews the lease, or nothing does (I8)
   const settling = state.phase === 'settling';
   startBlock(
     state,
@@ -118,6 +121,7 @@ export function pump(context: StepContext, node: NodeIndex): void {
   const next = nextFor(state, node, chain);
   if (next <= committed.height) return catchUp(context, node, next);
   if (inflight && next === inflight.block.height) return write(context, node, inflight);
+  if (state.extending && state.extending.ackedAt[node]! < 0) return extendOn(context, node);
   if (state.settings.quiet && wantsProof(state, node)) claimAgain(context, node);
 }
 
@@ -131,6 +135,70 @@ function claimAgain(context: StepContext, node: NodeIndex): void {
     bytes: 0,
     call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch, ...configurationOf(state) },
   });
+}
+
+/**
+ * Whether a term without work may extend its lease without a block: nothing waits for a block, or for the moment
+ * between two blocks.
+ */
+export function mayExtend(state: TermState): boolean {
+  const { phase, inflight, stopping, gateUntil, change, uneven, nodes } = state;
+  if (phase !== 'leading' || inflight || stopping || gateUntil !== null || change || uneven) return false;
+  return nodes.every((one) => !one.admission && !one.damage && !one.wantsRenewal && !one.unnoted);
+}
+
+/** Asks every claimed node to let the lock last for another lease. It is fenced like a write, and writes nothing. */
+export function extend(context: StepContext): void {
+  const { state } = context;
+  if (mayExtend(state)) state.extending = { ackedAt: state.nodes.map(() => -1) };
+}
+
+function extendOn(context: StepContext, node: NodeIndex): void {
+  const { state, now, out } = context;
+  const { owner, ttlMs } = state.settings;
+  callSent(state.nodes[node]!, { id: state.nextId, kind: 'extend', startedAt: now });
+  const call = { script: 'extend_lock', owner, epoch: state.epoch, ttlMs } as const;
+  out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call });
+}
+
+export function onExtended(
+  context: StepContext,
+  node: NodeIndex,
+  sentAt: number,
+  reply: NodeReply<CallResult['extend_lock']>,
+): void {
+  const { state, out } = context;
+  const progress = state.nodes[node]!;
+  if (reply.outcome === 'unknown') return notAnswered(context, node, reply.step, reply.cause);
+  if (reply.outcome === 'refused') return refused(context, node, reply, progress.head);
+  if (reply.incarnation !== progress.incarnation) return lost(context, node, 'it was re-admitted since it was claimed');
+  clearFailures(progress);
+  if (reply.value.request) out.push({ type: 'request', request: reply.value.request });
+  const { extending } = state;
+  if (!extending) return; // work came meanwhile
+  extending.ackedAt[node] = sentAt;
+  const until = leaseFrom(state, extending.ackedAt);
+  if (until === null) return;
+  state.leaseDeadline = Math.max(state.leaseDeadline, until);
+  state.extending = null;
+  afterBlock(context, 0);
+}
+
+/** When the lease ends that these accepted calls give. Null: fewer than q nodes have accepted. */
+function leaseFrom(state: TermState, ackedAt: readonly number[]): number | null {
+  const acks = ackedAt.filter((at, i) => at >= 0 && isNamed(state.nodes[i]!, state.nodes[i]!.incarnation));
+  if (acks.length < state.settings.quorum) return null;
+  // The lease lasts from the q-th latest send time: q nodes extended it no earlier than that.
+  acks.sort((a, b) => b - a);
+  return acks[state.settings.quorum - 1]! + state.settings.usableLeaseMs;
+}
+
+/** The moment between two blocks: what waits for it is done, or the next block is asked for. */
+function afterBlock(context: StepContext, bytes: number): void {
+  const { state, now, out } = context;
+  const { height, hash } = state.committed;
+  if (!noteChange(context) && !renewIfWanted(context) && !closeGate(state, now, bytes))
+    out.push({ type: 'ready', height: height + 1, parent: hash });
 }
 
 /**
@@ -277,8 +345,7 @@ export function onWritten(
   out.push({ type: 'committed', block, epoch: state.epoch, startedAt: inflight.startedAt, copies: acks.length });
   if (state.stopping) return end(context, state.stopping.code, state.stopping.reason);
   if (state.phase === 'settling') nextToSettle(context);
-  else if (!noteChange(context) && !renewIfWanted(context) && !closeGate(state, now, block.data.byteLength))
-    out.push({ type: 'ready', height: block.height + 1, parent: block.hash });
+  else afterBlock(context, block.data.byteLength);
 }
 
 /**
@@ -306,6 +373,7 @@ export function onBackfilled(context: StepContext, event: Extract<TermEvent, { t
     if (reply.incarnation !== progress.incarnation)
       return lost(context, node, 'it was re-admitted since it was claimed');
     holdsBlock(progress, { height: sent.height, hash: sent.hash, epoch: 0 }, reply.value.head);
+    state.uneven = true;
     proves(state, node, event.id, 'write');
     if (reply.value.request) out.push({ type: 'request', request: reply.value.request });
   }
@@ -315,7 +383,10 @@ export function onBackfilled(context: StepContext, event: Extract<TermEvent, { t
 
 export function onRebased(context: StepContext, node: NodeIndex, reply: NodeReply<HeadFacts>): void {
   const { state } = context;
-  if (reply.outcome === 'accepted') return takeFacts(state.nodes[node]!, reply.value);
+  if (reply.outcome === 'accepted') {
+    state.uneven = true;
+    return takeFacts(state.nodes[node]!, reply.value);
+  }
   if (reply.outcome === 'unknown') return notAnswered(context, node, reply.step, reply.cause);
   if (reply.reason === 'NOT_BEHIND') return lost(context, node, 'it moved while it was to be rebased');
   refused(context, node, reply, 0);
@@ -485,6 +556,7 @@ export function onRegained(context: StepContext, node: NodeIndex, id: number, re
   }
   if (!isNamed(progress, reply.incarnation)) return anotherMemory(context, node);
   regained(progress, reply.value, reply.incarnation);
+  state.uneven = true;
   proves(state, node, id, 'claim');
   if (!progress.damage || progress.damage.counts) return setStanding(context, node, 'claimed', '');
   // The node was regained only to be set aside. It must not count again: a begin_admission without an answer may still

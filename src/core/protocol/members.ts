@@ -48,11 +48,11 @@ export function isMember({ configuration, settings }: TermState, node: NodeIndex
  * server have been opened that is no member yet.
  */
 export function nodeOpened(state: TermState, id: string): void {
-  const { configuration, settings, inflight } = state;
+  const { configuration, settings, inflight, extending } = state;
   const member = memberOf(configuration, id);
   state.nodes.push(newProgress(configuration && (member?.memory ?? ''), configuration !== null && !member));
   if (settings.ids) state.settings = { ...settings, ids: [...settings.ids, id] };
-  if (inflight) inflight.ackedAt[state.nodes.length - 1] = -1;
+  for (const asked of [inflight, extending]) if (asked) asked.ackedAt[state.nodes.length - 1] = -1;
 }
 
 /** The node is intact, but its memory does not count. */

@@ -27,7 +27,7 @@ export type Standing =
 type Busy =
   | {
       id: number;
-      kind: 'promote' | 'claim' | 'regain' | 'inspect' | 'read' | 'begin' | 'admit' | 'prove';
+      kind: 'promote' | 'claim' | 'regain' | 'inspect' | 'read' | 'begin' | 'admit' | 'prove' | 'extend';
       startedAt: number;
     }
   | { id: number; kind: 'write'; height: Height; hash: Hash; startedAt: number }

@@ -115,6 +115,13 @@ export interface TermState {
   /** The committed head of the nodes, as far as this term has established it. */
   committed: { height: Height; hash: Hash };
   inflight: Inflight | null;
+  /**
+   * The lease is being extended without a block. Per node: the time at which the accepted call was sent; −1 = not
+   * accepted.
+   */
+  extending: { ackedAt: number[] } | null;
+  /** A node was brought up since the last block was proposed. The next block trims it like the others. */
+  uneven: boolean;
   /** Adoption: the greatest claimed head, and its candidates in order of falling epoch. */
   adopt: { height: Height; candidates: Candidate[] } | null;
   /**
@@ -193,6 +200,8 @@ export type TermEvent =
   | { type: 'change'; now: number; change: MembersChange; node: NodeIndex }
   /** This process has opened one node more. It is the last one. */
   | { type: 'opened'; now: number; id: string }
+  /** The lane may rest, and has no work: the lease is extended without a block. */
+  | { type: 'extend'; now: number }
   | { type: 'tick'; now: number };
 
 export type Effect =
@@ -248,6 +257,8 @@ export function newTerm(settings: TermSettings, chain: LocalChain): TermState {
     nodes: Array.from({ length: settings.nodes }, (_, node) => progressOf(settings, node)),
     committed: { height: head.height, hash: head.hash },
     inflight: null,
+    extending: null,
+    uneven: false,
     adopt: null,
     settleTo: 0,
     load: 0,

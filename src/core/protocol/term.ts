@@ -6,8 +6,10 @@ import { callAnswered, cloneProgress, configurationNoted, serverReplaced, type N
 import { gateIsOver, markDamaged, onAdmitted, onBegun, onLearnt, openGate } from './admission.js';
 import { adoptAfterClaims, onCandidateRead } from './adoption.js';
 import {
+  extend,
   fix,
   onBackfilled,
+  onExtended,
   onInspected,
   onProven,
   onRebased,
@@ -22,7 +24,9 @@ import { adoptConfiguration, nextConfiguration, nodeOpened } from './members.js'
 import { beginChange, endOnceNoted } from './reconfigure.js';
 import type { StepdownCode } from './term-codes.js';
 import type { Effect, LocalChain, StepContext, TermEvent, TermState } from './term-state.js';
-import type { NodeReply, NodeView, HeadFacts, LeaderRequest } from './types.js';
+import type { CallResult, NodeReply, NodeView, HeadFacts, LeaderRequest } from './types.js';
+
+type Extended = CallResult['extend_lock'];
 
 export function step(state: TermState, event: TermEvent, chain: LocalChain): Effect[] {
   const out: Effect[] = [];
@@ -70,6 +74,9 @@ export function step(state: TermState, event: TermEvent, chain: LocalChain): Eff
     case 'change':
       beginChange(context, event.change, event.node);
       break;
+    case 'extend':
+      extend(context);
+      break;
     case 'tick':
       break;
   }
@@ -101,7 +108,7 @@ export function nextWake(state: TermState, now: number): number {
  * not spread.
  */
 export function cloneTerm(s: TermState): TermState {
-  const { inflight, adopt, stopping, ended } = s;
+  const { inflight, extending, adopt, stopping, ended } = s;
   return {
     settings: s.settings,
     phase: s.phase,
@@ -118,6 +125,8 @@ export function cloneTerm(s: TermState): TermState {
       startedAt: inflight.startedAt,
       ackedAt: inflight.ackedAt.slice(),
     },
+    extending: extending && { ackedAt: extending.ackedAt.slice() },
+    uneven: s.uneven,
     adopt: adopt && {
       height: adopt.height,
       candidates: adopt.candidates.map((c) => ({ hash: c.hash, epoch: c.epoch, nodes: c.nodes.slice() })),
@@ -159,6 +168,8 @@ function onReply(context: StepContext, event: Extract<TermEvent, { type: 'reply'
       return onRegained(context, event.node, busy.id, event.reply as NodeReply<HeadFacts>);
     case 'inspect':
       return onInspected(context, event.node, event.reply as NodeReply<NodeView>);
+    case 'extend':
+      return onExtended(context, event.node, busy.startedAt, event.reply as NodeReply<Extended>);
     case 'prove':
       return onProven(context, event.node, busy.id, event.reply as NodeReply<HeadFacts>);
     case 'begin':

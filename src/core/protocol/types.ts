@@ -136,6 +136,8 @@ export type NodeCall =
       trim?: { to: Height; hash: Hash };
     }
   | { script: 'rebase'; owner: Owner; epoch: Epoch; floor: Height; floorHash: Hash; nonce: string; keepMs: number }
+  /** The lock of a term without work lasts for ttlMs again. */
+  | { script: 'extend_lock'; owner: Owner; epoch: Epoch; ttlMs: number }
   | { script: 'release_lock'; owner: Owner; handover?: { to: string; ttlMs: number } }
   /** `brief`: leave `info` empty, for callers that only need the leader and the heads. */
   | { script: 'inspect'; brief?: boolean }
@@ -237,6 +239,7 @@ export interface CallResult {
   claim: HeadFacts;
   write_block: { head: Height; request?: LeaderRequest };
   rebase: HeadFacts;
+  extend_lock: { head: Height; request?: LeaderRequest };
   release_lock: Record<string, never>;
   inspect: NodeView;
   raise_epoch: { epoch: Epoch };

@@ -88,8 +88,12 @@ export class Connection {
   private failure: { reply: Refused | Unknown; retryAt: number; backoffMs: number } | null = null;
   private closed = false;
   private attempts = 0;
-  /** Deadlines that passed in a row without any answer. */
+  /**
+   * Deadlines that passed in a row without any answer. Calls that were under way together are silent once: a moment in
+   * which the server does nothing hits all of them.
+   */
   private silences = 0;
+  private silentSince = -Infinity;
   private readonly lossListeners = new Set<() => void>();
 
   constructor(private readonly settings: ConnectionSettings) {}
@@ -152,11 +156,12 @@ export class Connection {
   ): Promise<Answer<T>> {
     return new Promise((resolve) => {
       const at: { step: Step } = { step: 'call' };
+      const startedAt = performance.now();
       let settled = false;
       const cancel = deadline(() => {
         settled = true;
         // One late answer is no reason to lose the other calls that are under way. A second silence in a row is.
-        if (++this.silences >= MAX_SILENCES) this.drop(client);
+        if (this.silent(startedAt) >= MAX_SILENCES) this.drop(client);
         resolve({ answered: false, reply: unknown(at.step, 'no answer', limitMs) });
       });
       work(client, at).then(
@@ -179,6 +184,12 @@ export class Connection {
         },
       );
     });
+  }
+
+  private silent(startedAt: number): number {
+    if (this.silences > 0 && startedAt <= this.silentSince) return this.silences;
+    this.silentSince = performance.now();
+    return ++this.silences;
   }
 
   /**

@@ -286,6 +286,12 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
     ],
     parse: parseHead,
   },
+  extend_lock: {
+    keys: [...BASE, 'request'],
+    args: [...OWNED, 'ttl_ms'],
+    build: (call) => [call.owner, String(call.epoch), String(call.ttlMs)],
+    parse: ([head, ...pairs]) => ({ head: whole(head), ...(pairs.length === 0 ? {} : waitingRequest(pairs)) }),
+  },
   release_lock: {
     keys: ['lock', 'admission', 'handover'],
     args: ['owner', 'handover_to', 'handover_ttl_ms', 'channel'],

@@ -34,6 +34,8 @@ export interface SequencerOptions {
   /** Bytes of items that fit into one block of this producer. */
   maxItemsBytes: number;
   eager: boolean;
+  /** Without work, the lease is extended without a block. Absent: a block each block time. */
+  rests?: boolean;
   /** Re-admit nodes that lost their memory, when leading. */
   readmit: boolean;
   /** 0 promotes first. Each higher number waits one turn more. */

@@ -247,7 +247,7 @@ export class Sequencer implements SequencerApi {
   }
 
   private makeBlockBuilder(): BlockBuilder {
-    const { clock, store, timing, limits, inbox, producer, eager, maxItemsBytes, emit } = this.options;
+    const { clock, store, timing, limits, inbox, producer, eager, rests = false, maxItemsBytes, emit } = this.options;
     return new BlockBuilder({
       producer,
       inbox,
@@ -255,6 +255,7 @@ export class Sequencer implements SequencerApi {
       blockTimeMs: timing.blockTimeMs,
       nodeTimeoutMs: timing.nodeTimeoutMs,
       eager,
+      rests,
       maxBlockBytes: limits.maxBlockBytes,
       maxItemsBytes,
       timestamp: () => this.chainTime.next(store.head().timestamp, clock.now()),

@@ -1,5 +1,6 @@
 // When does a leader ask its producer for a block, and what happens to the answer (docs/PROTOCOL.md sections 6.1, 6.8)?
-// It builds one block each blockTime, empty ones too, because work is the heartbeat (I8). With `eager` it builds at
+// It builds one block each blockTime, empty ones too, because work is the heartbeat (I8). A lane that may rest makes no
+// empty blocks: while it has no work, its lease is extended instead. With `eager` it builds at
 // once when there is work that the producer takes. It builds one block at a time.
 import { makeBlock } from '../../chain/block.js';
 import { SeqError } from '../../errors.js';
@@ -25,6 +26,8 @@ export interface BlockBuilderOptions {
   blockTimeMs: number;
   nodeTimeoutMs: number;
   eager: boolean;
+  /** The lane may rest: without work, its lease is extended without a block. */
+  rests: boolean;
   maxBlockBytes: number;
   /** Bytes of items that fit into one block. */
   maxItemsBytes: number;
@@ -56,6 +59,8 @@ export class BlockBuilder {
   private inVain = 0;
   private pass = 0;
   private lastAt = -Infinity;
+  /** The term that has made a block. Each term makes one before it rests, so that everybody sees that it commits. */
+  private begun: TermDriver | null = null;
   private cancelTimer: () => void = () => {};
 
   constructor(private readonly options: BlockBuilderOptions) {
@@ -149,7 +154,7 @@ export class BlockBuilder {
   private async make(): Promise<void> {
     const { clock, producer, inbox, nodeTimeoutMs } = this.options;
     const wanted = this.wanted;
-    if (!wanted || this.making) return;
+    if (!wanted || this.making || this.rest(wanted.driver)) return;
     this.making = true;
     try {
       const waiting = this.options.caughtUp();
@@ -178,6 +183,21 @@ export class BlockBuilder {
     }
   }
 
+  /** True: there is no work, and the lease is extended instead. The term says when it is ready again. */
+  private rest(driver: TermDriver): boolean {
+    const { rests, inbox, clock, blockTimeMs } = this.options;
+    if (!rests || this.begun !== driver || inbox.queued > 0) return false;
+    const { lastAt } = this;
+    this.lastAt = clock.now();
+    this.cancelTimer();
+    // The extension may fail: then this asks again, until the lease ends.
+    this.cancelTimer = clock.after(blockTimeMs, () => void this.make());
+    if (driver.extend()) return true;
+    this.lastAt = lastAt;
+    this.cancelTimer();
+    return false;
+  }
+
   private propose({ driver, height, parent }: NonNullable<typeof this.wanted>, data: Uint8Array, taken: number): void {
     const { inbox, maxBlockBytes } = this.options;
     if (data.byteLength > maxBlockBytes) {
@@ -194,6 +214,7 @@ export class BlockBuilder {
       data,
     });
     this.wanted = null;
+    this.begun = driver;
     this.batching.until = -Infinity;
     this.lastTaken = taken;
     if (!inbox.propose(block, taken)) return;

@@ -10,6 +10,7 @@ import { counts } from '../../protocol/node-progress.js';
 import { batchSize } from '../../protocol/fill-pace.js';
 import type { Standing } from '../../protocol/node-progress.js';
 import { LinkRates } from './link-rates.js';
+import { mayExtend } from '../../protocol/leading.js';
 import { nextWake, step } from '../../protocol/term.js';
 import {
   newTerm,
@@ -122,6 +123,13 @@ export class TermDriver {
 
   propose(block: Block): void {
     this.feed({ type: 'proposal', now: this.clock.now(), block });
+  }
+
+  /** Extends the lease without a block. False: a block is needed now. */
+  extend(): boolean {
+    if (!mayExtend(this.state)) return false;
+    this.feed({ type: 'extend', now: this.clock.now() });
+    return true;
   }
 
   stepdown(code: StepdownCode, reason: string): void {

@@ -98,6 +98,8 @@ export class InMemoryNode implements NodePort {
       case 'claim':
         this.epoch = call.epoch;
         return given<HeadFacts>(this.facts());
+      case 'extend_lock':
+        return given<CallResult['extend_lock']>({ head: this.facts().head });
       case 'write_block':
         this.put(call.block, call.entryEpoch, call.owner);
         return given<CallResult['write_block']>({
