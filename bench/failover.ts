@@ -44,7 +44,7 @@ const tookRole = (logFile: string, from: number, role: string): number =>
   saidAt(logFile, from, '"event":"role"', `"to":"${role}"`);
 
 /** Ends one leader after the other. Returns the ms of each round. */
-async function runs(
+export async function runs(
   on: Measuring,
   cluster: PrivateCluster,
   watch: CommitWatch,
@@ -94,7 +94,8 @@ async function runs(
     const [promoting, leading] = ['promoting', 'leader'].map((role) =>
       tookRole(cluster.logFile(successor), logged, role),
     ) as [number, number];
-    const ended = signal === 'SIGKILL' ? end : saidAt(cluster.logFile(leader), loggedBefore, '"event":"leadership-ended"');
+    const ended =
+      signal === 'SIGKILL' ? end : saidAt(cluster.logFile(leader), loggedBefore, '"event":"leadership-ended"');
     // The steps are known only where this successor won at its first attempt.
     if (leading >= promoting && !Number.isNaN(ended)) {
       if (signal === 'SIGTERM') {

@@ -19,6 +19,7 @@ const ORDER = [
   'submit',
   'leadership',
   'failover',
+  'wan',
   'half-alive',
   'readmission',
   'resize',

@@ -5,7 +5,7 @@
 import { readSync } from 'node:fs';
 
 /** The head of a tree: MDB_db. */
-export interface TreeHead {
+interface TreeHead {
   root: bigint;
   depth: number;
 }
