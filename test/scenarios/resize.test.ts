@@ -96,6 +96,15 @@ function ports(cluster: Resized, servers: readonly MemoryServer[] = cluster.serv
   return servers.map((server) => new MemoryNode(server, IDENTITY, cluster.clock));
 }
 
+/** Nodes whose audit trail can be read: a command sees the answers of the leader there. */
+function withAudit(nodes: MemoryNode[]): MemoryNode[] {
+  return nodes.map((port) =>
+    Object.assign(port, {
+      readAudit: async () => ({ outcome: 'accepted' as const, incarnation: '', value: [...port.server.state.audit] }),
+    }),
+  );
+}
+
 /** `seq cluster resize`. */
 function command(cluster: Resized, nodes: NodePort[], wanted: WantedChange): { answer: ChangeDone | null } {
   const done: { answer: ChangeDone | null } = { answer: null };
@@ -120,6 +129,8 @@ function command(cluster: Resized, nodes: NodePort[], wanted: WantedChange): { a
   return done;
 }
 
+let requests = 0;
+
 /** `seq node replace --on r3`, on connections of its own. What another operator does meanwhile: `confirm`. */
 async function replaceR3(cluster: Resized, nodes: NodePort[], confirm: () => Promise<void>): Promise<string> {
   const successor = cluster.empty('r3b');
@@ -131,7 +142,7 @@ async function replaceR3(cluster: Resized, nodes: NodePort[], confirm: () => Pro
     limitMs: 100,
     timeoutMs: 6000,
     clock: cluster.clock,
-    random: { unit: () => 0.5, hex: (bytes) => '7'.repeat(2 * bytes) },
+    random: { unit: () => 0.5, hex: (bytes) => String(++requests).padStart(2 * bytes, '7') },
     signal: new AbortController().signal,
     expectedCluster: IDENTITY.cluster,
     target: '',
@@ -368,15 +379,37 @@ describe('resize', () => {
     const server = cluster.empty('r4');
     await cluster.add('r4', 'r1 r2 r3 r4');
     await cluster.grown(3);
-    const nodes = ports(cluster, [...cluster.servers, server]).map((port) =>
-      Object.assign(port, {
-        readAudit: async () => ({ outcome: 'accepted' as const, incarnation: '', value: [...port.server.state.audit] }),
-      }),
-    );
+    const nodes = withAudit(ports(cluster, [...cluster.servers, server]));
     const remove = (): Promise<void> => cluster.remove('r3', 'r1 r2 r4');
     expect(await replaceR3(cluster, nodes, remove)).toMatch(
       /^NOT_ADMITTED_YET: .*pristine.*; seq-[ab] refused: r3 is no member of the cluster$/,
     );
+  });
+
+  it('r3 is replaced while r4 is being added, with a margin of one → the replacement comes first, and neither waits for the other', async () => {
+    const cluster = await running();
+    const r4 = cluster.empty('r4');
+    const nodes = withAudit(ports(cluster));
+    const add = async (): Promise<void> => {
+      command(cluster, nodes, { kind: 'add', server: ports(cluster, [r4])[0]! });
+      await cluster.until(() => r4.state.record !== null, 3000, 'r4 to be filled');
+    };
+    expect(await replaceR3(cluster, nodes, add)).toBe('done');
+    await cluster.add('r4', 'r1 r2 r3 r4');
+    await cluster.grown(3);
+    cluster.oneChain();
+  });
+
+  it('r3 is retired while r4 is being added, with a margin of one → the leader says what it waits for', async () => {
+    const cluster = await running();
+    const [r1, , r3] = cluster.servers;
+    const r4 = cluster.empty('r4');
+    command(cluster, withAudit(ports(cluster)), { kind: 'add', server: ports(cluster, [r4])[0]! });
+    await cluster.until(() => r4.state.record !== null, 3000, 'r4 to be filled');
+    r3!.apply({ script: 'retire_node', expect: r3!.state.record!.incarnation, movedTo: '-' }, identity, 'r3');
+    const waits = 'taken, and waits: 3 of the 4 nodes needed, by the margin of 1 that was confirmed, count';
+    await cluster.until(() => r1!.state.audit.some(({ outcome }) => outcome === waits), 10_000, waits);
+    expect(cluster.members).toBe('r1 r2 r3');
   });
 
   it('a member is opened after the term began → the term takes it, and proves its head on the others meanwhile', async () => {

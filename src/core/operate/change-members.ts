@@ -32,6 +32,8 @@ import { Refusals } from './refusals.js';
 const EVERY_MS = 50;
 /** A leader may refuse because something else is under way, or may change. Then the request is made again. */
 const ASK_AGAIN_MS = 1000;
+/** One that took the request is asked seldom: there is one request at a time, and others may wait for their turn. */
+const ASK_TAKER_AGAIN_MS = 5000;
 
 /** What is wanted. The margin that must be left follows from the plan. */
 export type WantedChange =
@@ -278,11 +280,12 @@ async function untilMade(
         EXIT.precondition,
         [`seq status ${target}`.trim()],
       );
-    const waitsFor = leader === null && !filled.runs ? view.reason : filled.text;
+    const said = refusals.waits === '' ? filled.text : `${filled.text}; ${leader?.id} waits: ${refusals.waits}`;
+    const waitsFor = leader === null && !filled.runs ? view.reason : said;
     told = noted ? 'noted; waiting for a leader that counts by it' : refusal || waitsFor;
     step(told);
     if (clock.now() >= until) break;
-    const again = clock.now() - askedAt > ASK_AGAIN_MS && !filled.runs;
+    const again = clock.now() - askedAt > (refusals.taken ? ASK_TAKER_AGAIN_MS : ASK_AGAIN_MS) && !filled.runs;
     if (!noted && leader !== null && (leader.epoch !== askedEpoch || again)) {
       refusals.asked(await ask(options, plan, leader), leader.id);
       askedAt = clock.now();

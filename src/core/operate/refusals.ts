@@ -21,6 +21,10 @@ export class Refusals {
   private leader = '';
   private last = '';
   private times = 0;
+  /** Whether the leader took the last request that it answered. */
+  taken = false;
+  /** What the leader waits for with it; '' when it says nothing. */
+  waits = '';
 
   constructor(private readonly options: Readers) {}
 
@@ -35,6 +39,8 @@ export class Refusals {
     const outcome = await outcomeOf(this.request, this.options);
     if (outcome === '') return this.last;
     this.request = '';
+    this.taken = outcome.startsWith('taken');
+    this.waits = /^taken, and waits: (.*)$/.exec(outcome)?.[1] ?? '';
     const words = outcome.startsWith('refused') ? `${this.leader} ${outcome}` : '';
     this.times = words !== '' && words === this.last ? this.times + 1 : 1;
     this.last = words;

@@ -85,6 +85,19 @@ export function noteChange(context: StepContext): boolean {
   return true;
 }
 
+/** What a change that is under way waits for, beside the filling of a new member. '' when nothing is known. */
+export function whyNotNoted(state: TermState): string {
+  const { change, configuration } = state;
+  const candidate = state.nodes[change?.candidate ?? -1];
+  if (!change || change.next || configuration === null) return '';
+  if (change.change.kind === 'add' && candidate?.standing !== 'claimed') return '';
+  const next = withChange(configuration, change.change, candidate?.incarnation ?? '', configuration.version);
+  const [left, needed] = [answering(state, next), quorumFor(next) + marginOf(change.change)];
+  const margin =
+    marginOf(change.change) === 0 ? '' : `, by the margin of ${marginOf(change.change)} that was confirmed`;
+  return left < needed ? `${left} of the ${needed} nodes needed${margin} count` : '';
+}
+
 /** Ends the term once the nodes have noted the change, or too late. The renewed term counts by what is found then. */
 export function endOnceNoted(context: StepContext): void {
   const { state, now } = context;

@@ -6,7 +6,7 @@ import type { EmitEvent } from '../events.js';
 import type { ChainStore, Clock, NodePort } from '../ports.js';
 import { memberOf } from '../protocol/configuration.js';
 import { counts } from '../protocol/node-progress.js';
-import { isDone, isUnderWay, whyNoChange as refusalOf } from '../protocol/reconfigure.js';
+import { isDone, isUnderWay, whyNoChange as refusalOf, whyNotNoted } from '../protocol/reconfigure.js';
 import type { LeaderRequest } from '../protocol/types.js';
 import { admittedViews, probe } from '../nodes/probe.js';
 import type { Membership } from './lead/membership.js';
@@ -121,6 +121,8 @@ export class LeaderRequests {
     if (change === null) return 'refused: the request does not say what is to change';
     const { configuration } = driver.state;
     if (configuration === null) return 'refused: no configuration is known';
+    const waits = isUnderWay(driver.state, change) ? whyNotNoted(driver.state) : '';
+    if (waits !== '') return `taken, and waits: ${waits}`;
     if (isDone(configuration, change) || isUnderWay(driver.state, change)) return 'taken';
     if (change.kind === 'add' && !readmit) return 'refused: this leader was started with --no-readmit';
     const refusal = refusalOf(driver.state, change);
@@ -149,7 +151,7 @@ export class LeaderRequests {
     const answers = counts(progress) && progress.failures === 0;
     if ((member.since !== undefined && member.url === url) || (answers && nodes[node]!.url === url)) return 'taken';
     if (answers) return `refused: ${request.to} at ${nodes[node]!.url} counts still`;
-    if (state.change !== null) return 'refused: the members are being changed';
+    if (state.change?.next) return 'refused: the members are being changed';
     const busy = nodes.find((_, i) => i !== node && state.nodes[i]?.admission);
     if (busy) return `refused: ${busy.id} is being admitted, and nodes are changed one at a time`;
     const others = state.nodes.filter((other, i) => i !== node && counts(other) && !other.unnoted).length;
