@@ -6,6 +6,7 @@ import type { SeqEvent, StopCode } from '../../core/events.js';
 import { probeLane, viewsOf, whatLaneShows, type LaneShows } from '../../core/fleet/lane-nodes.js';
 import type { RunningLane } from '../../core/fleet/lane-set.js';
 import { placementKey } from '../../core/fleet/placement.js';
+import { Slots } from '../../core/fleet/slots.js';
 import { familyOf, generationOf } from '../../core/generation.js';
 import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 import type { ChainStore, NodePort, Producer, SequencerApi } from '../../core/ports.js';
@@ -35,6 +36,8 @@ export interface LaneStarterOptions {
   emit(lane: string, event: SeqEvent): void;
 }
 
+/** Lanes that are promoted at once. */
+const PROMOTIONS = 16;
 /** Many lanes are started at once, over connections that are just being opened. */
 const IDENTIFY_MS = 1000;
 /** Polls of one process a second, over all its lanes and each node: the fallback must not be what the nodes do. */
@@ -44,6 +47,7 @@ export class LaneStarter {
   /** The address of the process for others. '' while it has none. */
   url = '';
   private readonly instance = systemRandom.hex(8);
+  private readonly promotions = new Slots(PROMOTIONS);
   private count = 0;
 
   constructor(private readonly options: LaneStarterOptions) {}
@@ -78,6 +82,7 @@ export class LaneStarter {
       readmit: settings.readmit,
       priority: settings.priority,
       turnKey: (id) => placementKey(lane, id),
+      slot: (free) => this.promotions.take(free),
       version: settings.version,
       url: this.url === '' ? '' : `${this.url}/lanes/${lane}`,
       pid: process.pid,

@@ -42,6 +42,11 @@ export interface SequencerOptions {
   priority: number;
   /** Of equal priorities the least of these goes first. Absent: the id itself. */
   turnKey?: (id: string) => string;
+  /**
+   * For a process of many lanes: a promotion needs a slot. Returns how to give it back; null when there is none, and
+   * calls `free` once there may be one.
+   */
+  slot?: (free: () => void) => (() => void) | null;
   version: string;
   url: string;
   pid: number;

@@ -43,6 +43,8 @@ import { Retention, type MemoryFact } from './lead/retention.js';
 
 /** Equally eligible candidates try one after the other, this far apart, so that they do not split the votes. */
 const STAGGER_MS = 15;
+/** A lane that waits for a slot to be promoted asks again after this long, and up to twice as long. */
+const SLOT_AGAIN_MS = 250;
 /** How long a leader that stops waits to see its successor, and how often it probes. */
 const SUCCESSOR_LIMIT_MS = 400;
 const SUCCESSOR_PROBE_MS = 5;
@@ -102,6 +104,8 @@ export class Sequencer implements SequencerApi {
   readonly failure: Promise<SeqError>;
 
   private toldUnconfigured = false;
+  /** Another lane of this process may be promoted. */
+  private releaseSlot: () => void = () => {};
 
   constructor(private readonly options: SequencerOptions) {
     const { nodes, clock, store, timing, limits, producer, emit } = options;
@@ -313,6 +317,7 @@ export class Sequencer implements SequencerApi {
 
   /** `first`: it did not lead before. */
   private nowLeads(first: boolean): void {
+    this.releaseSlot();
     if (this.refuseOtherProducer(true)) return;
     if (first) {
       this.chainTime.began();
@@ -603,10 +608,20 @@ export class Sequencer implements SequencerApi {
     const rank = this.presences.rank(seen, id, priority, turnKey);
     const turn = Math.max(this.notBefore, this.freeSince + rank * STAGGER_MS);
     if (now < turn) return this.follower.probeAfter(turn - now + random.unit() * 2);
+    // It asks again when there is a slot, and in any case soon: whoever was told of one may not need it any more.
+    const release = this.slotOr(() => this.follower.probeAfter(0));
+    if (release === null) return this.follower.probeAfter(SLOT_AGAIN_MS + random.unit() * SLOT_AGAIN_MS);
+    this.releaseSlot = release;
     this.term = this.leadOnce(votes).finally(() => {
+      this.releaseSlot();
       this.term = null;
       this.leadership.forget();
     });
+  }
+
+  private slotOr(free: () => void): (() => void) | null {
+    const { slot } = this.options;
+    return slot === undefined ? () => {} : slot(free);
   }
 
   private learn(seen: ProbeResult): void {
