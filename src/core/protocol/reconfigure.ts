@@ -94,8 +94,8 @@ export function whyNotNoted(state: TermState): string {
   const next = withChange(configuration, change.change, candidate?.incarnation ?? '', configuration.version);
   const [left, needed] = [answering(state, next), quorumFor(next) + marginOf(change.change)];
   const margin =
-    marginOf(change.change) === 0 ? '' : `, by the margin of ${marginOf(change.change)} that was confirmed`;
-  return left < needed ? `${left} of the ${needed} nodes needed${margin} count` : '';
+    marginOf(change.change) === 0 ? '' : `, by the margin of ${marginOf(change.change)} that was confirmed,`;
+  return left < needed ? `${needed} nodes must count${margin} and ${left} do` : '';
 }
 
 /** Ends the term once the nodes have noted the change, or too late. The renewed term counts by what is found then. */
