@@ -30,7 +30,7 @@ export interface AddLanesOptions extends RegistryNodes {
 /** `listed`: it was there. `found`: it was made before, and is listed now. `made`: both were done now. */
 export type Added = 'listed' | 'found' | 'made';
 
-export interface AddedLane {
+interface AddedLane {
   name: string;
   how: Added;
 }
@@ -139,7 +139,7 @@ function aboutLane(name: string, error: unknown, command: string): unknown {
   });
 }
 
-export function laneRemoved(names: readonly string[]): SeqError {
+function laneRemoved(names: readonly string[]): SeqError {
   return new SeqError({
     code: 'LANE_REMOVED',
     exit: EXIT.precondition,

@@ -40,7 +40,7 @@ export function entriesOf(texts: readonly LaneText[]): Lanes {
 }
 
 /** As lua/note_lanes.lua decides: the higher version, then the greater writer. */
-export function isNewer(entry: LaneEntry, than: LaneEntry | undefined): boolean {
+function isNewer(entry: LaneEntry, than: LaneEntry | undefined): boolean {
   if (than === undefined) return true;
   return entry.version > than.version || (entry.version === than.version && entry.writer > than.writer);
 }

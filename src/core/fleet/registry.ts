@@ -64,7 +64,7 @@ export interface Noted {
 }
 
 /** Stores the entries on every node, in pieces. A node that fails at one piece is asked for no further one. */
-export async function noteLanes({ nodes, limitMs }: RegistryNodes, entries: readonly LaneEntry[]): Promise<Noted> {
+async function noteLanes({ nodes, limitMs }: RegistryNodes, entries: readonly LaneEntry[]): Promise<Noted> {
   const texts = entries.map((entry) => ({ name: entry.name, text: entryText(entry) }));
   const failures = await Promise.all(
     nodes.map(async (node) => {

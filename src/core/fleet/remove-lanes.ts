@@ -208,7 +208,7 @@ async function deleteOn(at: number, view: NodeView, name: string, options: Remov
   }
 }
 
-export function laneNotFound(names: readonly string[]): SeqError {
+function laneNotFound(names: readonly string[]): SeqError {
   return new SeqError({
     code: 'LANE_NOT_FOUND',
     exit: EXIT.notFound,
