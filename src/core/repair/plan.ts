@@ -126,7 +126,7 @@ export function planRepair(evidence: RepairEvidence, wish: RepairWish): RepairPl
 
   const steps: RepairStep[] = [];
   for (const node of nodes) {
-    const open = openQuestion(node, wish) ?? writtenByHand(node, view);
+    const open = openQuestion(node, view, wish) ?? writtenByHand(node, view);
     if (open !== null) undecidable.push(open);
     else {
       const step = stepFor(node, {
@@ -271,7 +271,7 @@ function quorumNote(contest: Contest | undefined): string {
   return contest === undefined ? 'nodes' : 'quorum';
 }
 
-function openQuestion(node: EvidenceNode, { target }: RepairWish): Undecidable | null {
+function openQuestion(node: EvidenceNode, view: ClusterView, { target }: RepairWish): Undecidable | null {
   const none = { node: node.id, height: null, copies: [], stores: [] };
   if (node.view === null)
     return {
@@ -285,9 +285,14 @@ function openQuestion(node: EvidenceNode, { target }: RepairWish): Undecidable |
       ...none,
       class: 'foreign',
       why: `${node.id} belongs to something else: ${node.view.admissionWhy || node.view.cluster}`,
-      next: [`seq node list ${target}`.trim()],
+      next: judgedNext(node, view) ?? [`seq node list ${target}`.trim()],
     };
   return null;
+}
+
+/** What `seq status` names for this node. */
+function judgedNext({ id }: EvidenceNode, { findings }: ClusterView): string[] | undefined {
+  return findings.find(({ nodes, next }) => nodes.includes(id) && next.length > 0)?.next;
 }
 
 /** No leader can repair a node that holds what no term can have made: somebody has to delete it. The judge says how. */
@@ -295,9 +300,8 @@ function writtenByHand(node: EvidenceNode, view: ClusterView): Undecidable | nul
   const row = view.nodes.find(({ id }) => id === node.id);
   const epoch = view.leader !== null && (row?.epoch ?? 0) > view.leader.epoch + MAX_EPOCH_LEAP;
   if (row === undefined || !(epoch || row.note.includes(NO_TERM_MADE_IT))) return null;
-  const told = view.findings.find(({ nodes, next }) => nodes.includes(node.id) && next.length > 0);
   const none = { height: null, copies: [], stores: [] };
-  return { ...none, node: node.id, class: 'by-hand', why: `${node.id}: ${row.note}`, next: told?.next ?? [] };
+  return { ...none, node: node.id, class: 'by-hand', why: `${node.id}: ${row.note}`, next: judgedNext(node, view) ?? [] };
 }
 
 function undecided(contest: Contest, evidence: RepairEvidence, { target }: RepairWish): Undecidable {

@@ -78,7 +78,7 @@ function ofServer({ id, url, view, checkup, diskFreeBytes }: CheckedNode, option
 }
 
 /** Is it a plain master of a version that we can use? */
-function ofKind({ info }: Facts, judged: Severity = 'CRIT'): Remark[] {
+function ofKind({ info }: Facts, judged: Severity | undefined): Remark[] {
   const found: Remark[] = [];
   const version = info['redis_version'];
   const [major = 0, minor = 0] = (version ?? '').split('.').map(Number);
@@ -92,7 +92,9 @@ function ofKind({ info }: Facts, judged: Severity = 'CRIT'): Remark[] {
     found.push(remark('CRIT', 'version', what, 'name plain servers'));
   }
   const replica = info['role'] === 'slave';
-  if (replica) found.push(remark(judged, 'version', 'is a replica: it cannot be written to', 'name its master'));
+  // The judge, which sees all nodes, knows what helps.
+  const fix = judged === undefined ? 'name its master' : '';
+  if (replica) found.push(remark(judged ?? 'CRIT', 'version', 'is a replica: it cannot be written to', fix));
   const attached = Number(info['connected_slaves'] ?? 0);
   if (!replica && attached > 0) {
     const what =
