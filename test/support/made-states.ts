@@ -17,7 +17,7 @@ interface MadeNode {
   block: 'x' | 'y';
   epoch: 3 | 4;
 }
-export interface MadeSequencer {
+interface MadeSequencer {
   id: 'seq-a' | 'seq-b';
   state: 'alive' | 'unready' | 'dying' | 'gone' | 'never';
 }

@@ -19,6 +19,7 @@ afterEach(() => {
 interface Status {
   verdict: string;
   cluster: string;
+  leader: { id: string };
   configured: number;
   quorum: number;
   margin: number;
@@ -127,5 +128,13 @@ test('a power cut and `seq cluster recover` under it → the later generation is
     }
     await screen.until(healthy, (rows) => picture(rows) === healthy);
     expect((await seq(lab, 'status')).data).toMatchObject({ verdict: 'OK', cluster: later });
+    // Who led before is one answer, also where the copies of a recovery bear another token.
+    const ended = async () =>
+      ((await seq(lab, 'history')).data['terms'] as { current: boolean; leader: string }[]).filter(
+        (one) => !one.current,
+      );
+    const [once, again] = [await ended(), await ended()];
+    expect(again).toEqual(once);
+    expect(once.map(({ leader }) => leader)).toContain(String(before.leader.id));
   });
 }, 300_000);
