@@ -21,7 +21,7 @@ export type WatchInput =
   | { type: 'clock'; at: number; wall: number }
   | { type: 'resized'; columns: number; rows: number }
   /** The nodes have other names than at first, there are other members, or a later generation is followed. */
-  | { type: 'nodes'; nodes: readonly { id: string; url: string }[]; at: number; later?: string }
+  | { type: 'nodes'; nodes: readonly { id: string; url: string }[]; at: number; later?: string; members?: boolean }
   | { type: 'told'; text: string; at: number };
 
 export function initialState(options: {
@@ -110,15 +110,16 @@ export function reduce(state: WatchState, input: WatchInput): WatchState {
   }
 }
 
-/** What is known of a node that stays is kept. A later generation has its own history. */
-function renamed(state: WatchState, { nodes, at, later = '' }: Extract<WatchInput, { type: 'nodes' }>): WatchState {
+/** What is known of a member that stays is kept. Under another identity everything is asked anew. */
+function renamed(state: WatchState, input: Extract<WatchInput, { type: 'nodes' }>): WatchState {
+  const { nodes, at, later = '', members = false } = input;
   const fresh = freshNodes(nodes, at);
-  const kept = later === '' ? state.data.nodes : [];
+  const kept = members ? state.data.nodes : [];
   const data = {
     ...state.data,
     nodes: fresh.map((node) => kept.find(({ id, url }) => id === node.id && url === node.url) ?? node),
   };
-  if (data.view === null) return { ...state, data };
+  if (data.view === null || (later === '' && !members)) return { ...state, data };
   const added = nodes.filter(({ id }) => !state.data.nodes.some((node) => node.id === id)).map(({ id }) => id);
   const gone = state.data.nodes.filter(({ id }) => !nodes.some((node) => node.id === id)).map(({ id }) => id);
   const text =

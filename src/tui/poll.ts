@@ -250,7 +250,8 @@ export class Poller {
   private async findIdentity(): Promise<void> {
     const { clock, dispatch, rediscover } = this.options;
     const later = this.laterGeneration();
-    if (rediscover === undefined || (this.identified && later === '' && !this.membersChanged())) return;
+    const members = this.identified && later === '' && this.membersChanged();
+    if (rediscover === undefined || (this.identified && later === '' && !members)) return;
     if (clock.now() - this.triedAt < REDISCOVER_MS) return;
     this.triedAt = clock.now();
     // The probes show what is wrong with the nodes. Here an error only means that the identity is not known yet.
@@ -259,7 +260,8 @@ export class Poller {
     this.identified = true;
     this.strangers = null;
     this.nodes = found;
-    dispatch({ type: 'nodes', nodes: found.map(({ id, url }) => ({ id, url })), at: clock.now(), later });
+    const nodes = found.map(({ id, url }) => ({ id, url }));
+    dispatch({ type: 'nodes', nodes, at: clock.now(), later, members });
   }
 
   /** `seq cluster recover` gave the cluster a later generation: for the old name, all its nodes are foreign. */
