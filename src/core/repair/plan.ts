@@ -295,13 +295,19 @@ function judgedNext({ id }: EvidenceNode, { findings }: ClusterView): string[] |
   return findings.find(({ nodes, next }) => nodes.includes(id) && next.length > 0)?.next;
 }
 
-/** No leader can repair a node that holds what no term can have made: somebody has to delete it. The judge says how. */
+/** No leader can repair a node that holds what no term can have made. The judge says how to delete it. */
 function writtenByHand(node: EvidenceNode, view: ClusterView): Undecidable | null {
   const row = view.nodes.find(({ id }) => id === node.id);
   const epoch = view.leader !== null && (row?.epoch ?? 0) > view.leader.epoch + MAX_EPOCH_LEAP;
   if (row === undefined || !(epoch || row.note.includes(NO_TERM_MADE_IT))) return null;
   const none = { height: null, copies: [], stores: [] };
-  return { ...none, node: node.id, class: 'by-hand', why: `${node.id}: ${row.note}`, next: judgedNext(node, view) ?? [] };
+  return {
+    ...none,
+    node: node.id,
+    class: 'by-hand',
+    why: `${node.id}: ${row.note}`,
+    next: judgedNext(node, view) ?? [],
+  };
 }
 
 function undecided(contest: Contest, evidence: RepairEvidence, { target }: RepairWish): Undecidable {
