@@ -180,8 +180,8 @@ export interface ChainStore {
   receipt(key: string): (Receipt & { digest: string }) | 'unproven' | undefined;
   /** Looks at some more of what is on disk. False: it has looked at all of it. A store in memory has none. */
   scrub?(): Promise<boolean>;
-  /** How many keys it could not prove when it was asked. The next scrub settles them. */
-  readonly unprovenKeys?: number;
+  /** The listener is called when it could not prove a key that it was asked for. The next scrub settles it. */
+  onKeyInDoubt?(listener: () => void): void;
   /** True while what it remembers of keys is made anew: then it knows of no key that it is unknown. */
   readonly keysInDoubt?: boolean;
   /** The listener is told what was wrong with remembered keys, first of this block, once it is right. */

@@ -8,20 +8,24 @@ import { familyOf } from '../generation.js';
 import { pause } from '../nodes/pause.js';
 import { fetchFromPeer } from '../nodes/peer-feed.js';
 import type { ProbeResult } from '../nodes/probe.js';
-import type { ChainStore, Clock, ClusterIdentity, CommittedBlock, DamagedBlock, NodePort } from '../ports.js';
+import type { ChainStore, Clock, ClusterIdentity, CommittedBlock, DamagedBlock, NodePort, Random } from '../ports.js';
 import type { Height } from '../protocol/types.js';
 
 /** Between two attempts. The block may be on a node or a peer that does not answer now. */
 const RETRY_MS = 2000;
 const READ_MS = 2000;
-/** The scrub: a step of some milliseconds, and a rest after each pass. Keys that are in doubt end the rest. */
+/**
+ * The scrub: a step of some milliseconds, and a rest after each pass. A key that is in doubt ends the rest. A process of
+ * many lanes must not begin with all of them at once.
+ */
+const FIRST_WITHIN_MS = 60_000;
 const STEP_EVERY_MS = 100;
-const CHECK_EVERY_MS = 1000;
 const REST_MS = 3_600_000;
 /** How many damaged heights a presence record names. */
 const TOLD = 3;
 
 export interface StoreRepairsOptions {
+  random: Pick<Random, 'unit'>;
   store: ChainStore;
   identity: ClusterIdentity;
   clock: Clock;
@@ -35,6 +39,8 @@ export interface StoreRepairsOptions {
 
 export class StoreRepairs {
   private running = false;
+  private wake = (): void => {};
+  private inDoubt = false;
 
   constructor(
     private readonly options: StoreRepairsOptions,
@@ -43,6 +49,10 @@ export class StoreRepairs {
     private readonly signal: AbortSignal,
   ) {
     options.store.onDamage?.((damaged) => this.found(damaged));
+    options.store.onKeyInDoubt?.(() => {
+      this.inDoubt = true;
+      this.wake();
+    });
     options.store.onKeysRepaired?.((height, what) => this.keysRepaired(height, what));
   }
 
@@ -50,6 +60,7 @@ export class StoreRepairs {
   async scrub(): Promise<void> {
     const { store, clock } = this.options;
     if (store.scrub === undefined) return;
+    await this.rest(this.options.random.unit() * FIRST_WITHIN_MS);
     while (!this.signal.aborted) {
       let more = true;
       while (more && !this.signal.aborted) {
@@ -57,8 +68,7 @@ export class StoreRepairs {
         // A store that fails ends the process by its own error.
         if (!this.signal.aborted) more = await store.scrub().catch(() => false);
       }
-      for (let rested = 0; rested < REST_MS && !store.unprovenKeys && !this.signal.aborted; rested += CHECK_EVERY_MS)
-        await pause(clock, CHECK_EVERY_MS, this.signal);
+      await this.rest(REST_MS);
     }
   }
 
@@ -68,6 +78,18 @@ export class StoreRepairs {
     if (heights.length === 0) return {};
     const more = heights.length > TOLD ? ` and ${heights.length - TOLD} more` : '';
     return { storeDamaged: `${heights.slice(0, TOLD).join(', ')}${more}` };
+  }
+
+  /** Ends early when a key is in doubt, and when the sequencer stops. */
+  private async rest(ms: number): Promise<void> {
+    const { inDoubt } = this;
+    this.inDoubt = false;
+    if (inDoubt || this.signal.aborted) return;
+    const over = new AbortController();
+    this.wake = () => over.abort();
+    this.signal.addEventListener('abort', this.wake, { once: true });
+    await pause(this.options.clock, ms, over.signal);
+    this.signal.removeEventListener('abort', this.wake);
   }
 
   private keysRepaired(height: Height, what: string): void {

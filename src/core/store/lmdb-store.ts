@@ -116,6 +116,7 @@ export class LmdbStore implements ChainStore {
   private readonly proven: ProvenBlocks;
   private readonly damageListeners: ((damaged: DamagedBlock) => void)[] = [];
   private readonly keyListeners: ((height: Height, what: string) => void)[] = [];
+  private readonly doubtListeners: (() => void)[] = [];
   private readonly provenKeys: ProvenKeys;
   private readonly scrubber: Scrub;
   private rebuilding = false;
@@ -131,7 +132,7 @@ export class LmdbStore implements ChainStore {
     this.proven = new ProvenBlocks(file, (damaged) => this.damageListeners.forEach((tell) => tell(damaged)));
     const stored = (height: Height): CommittedBlock | undefined =>
       this.holds(height) && !this.pending.has(height) ? this.proven.read(height) : undefined;
-    this.provenKeys = new ProvenKeys(stored);
+    this.provenKeys = new ProvenKeys(stored, () => this.doubtListeners.forEach((tell) => tell()));
     this.scrubber = new Scrub({
       file,
       keys: this.provenKeys,
@@ -180,6 +181,10 @@ export class LmdbStore implements ChainStore {
 
   onKeysRepaired(listener: (height: Height, what: string) => void): void {
     this.keyListeners.push(listener);
+  }
+
+  onKeyInDoubt(listener: () => void): void {
+    this.doubtListeners.push(listener);
   }
 
   async scrub(): Promise<boolean> {

@@ -45,8 +45,11 @@ export class ProvenKeys {
   /** Keys whose record no block proves, until the scrub has gone through the window once more. */
   private readonly open = new Set<string>();
 
-  /** `read`: a proven block of the file; undefined when there is none. */
-  constructor(private readonly read: (height: Height) => CommittedBlock | undefined) {}
+  /** `read`: a proven block of the file; undefined when there is none. `told`: a key could not be proven. */
+  constructor(
+    private readonly read: (height: Height) => CommittedBlock | undefined,
+    private readonly told: () => void,
+  ) {}
 
   /** Keys that could not be proven. */
   get unproven(): ReadonlySet<string> {
@@ -58,6 +61,7 @@ export class ProvenKeys {
     const proof = record && (this.at(record.height)?.receipt(key) ?? this.near(key, record, from));
     if (proof) return withEpoch(proof, record);
     this.open.add(key);
+    this.told();
     return 'unproven';
   }
 
