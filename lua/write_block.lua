@@ -5,7 +5,8 @@
 -- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 ttl_ms · 6 mode · 7 height_text · 8 hash · 9 parent · 10 timestamp_text · 11 entry_epoch_text · 12 trim_to_text · 13 trim_hash · 14 data
 -- accepted: incarnation · head · pairs of the pending request when it is meant for this epoch
 -- refused: FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · HEIGHT_EXISTS (epoch, hash) · GAP (head) · PARENT_MISMATCH (head, epoch, hash) · TRIMMED (floor) · CONFLICT (epoch, hash) · WRONG_CLUSTER (why: cluster, node; actual) · NOT_ADMITTED (why: wiped, restarted, damaged, bootstrap, admitting) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
--- Keeps I2, I3, I6, I8. docs/PROTOCOL.md sections 4, 6.
+-- Keeps I2, I3, I6, I8. docs/PROTOCOL.md sections 4, 6. Each condition for an append also stands in `wouldAppend` of
+-- src/core/redis/fast-append/watched-state.ts.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local orphans_key, request_key = KEYS[5], KEYS[6]
 local cluster, node_id, owner, writer_epoch_text, ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]

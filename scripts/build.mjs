@@ -311,6 +311,9 @@ function prepareDev() {
   copyFileSync(join(root, 'package.json'), join(home, 'package.json'));
   for (const name of ['lua', 'schemas', 'docs', 'node_modules'])
     if (!existsSync(join(home, name))) symlinkSync(join('..', name), join(home, name));
+  // Copied, not linked: the lab starts this program again, and it must find this dist/ beside it.
+  mkdirSync(join(home, 'bin'), { recursive: true });
+  for (const name of ['run.js', 'hand-over.js']) copyFileSync(join(root, 'bin', name), join(home, 'bin', name));
 }
 
 // Builds beside dist and then swaps. A command that runs meanwhile finds either all old files or all new ones.

@@ -329,7 +329,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
     expect(await view()).toMatchObject({ epoch: 8, claimant: B, lock: { owner: B } });
   });
 
-  test('write: append, repeat, gap, parent, same height (rules 1, 2, 3, 5)', async () => {
+  test('write: append, repeat, gap, parent, same height (rules 1, 2, 3, 5; I3)', async () => {
     await play([
       ...LED,
       [write(A, 1, two), wrote(2)],

@@ -179,7 +179,7 @@ describe('write_block', () => {
     await must(node, write(at(6), { trim: { to: 2, hash: at(2).hash } }));
     expect((await must(node, { script: 'inspect' })).value).toMatchObject({ floor: 3, head: 6 });
   });
-  test('fencing: another owner, lower epoch, equal epoch of another term → FENCING_ERROR', async () => {
+  test('fencing: another owner, lower epoch, equal epoch of another term → FENCING_ERROR (I3)', async () => {
     await lead(node, blocks.slice(0, 2));
     await refusedUnchanged(node, redis, write(at(3), { owner: B, epoch: 9 }), 'FENCING_ERROR', {
       check: 'lock',

@@ -49,7 +49,7 @@ test.each([
   ['is late once', [LATE], 'OK', 'answered at the second try (no answer at call within 100 ms: no answer)'],
   ['is late twice', [LATE, LATE], 'DOWN', 'no answer at call within 100 ms: no answer, twice'],
   ['refuses the connection', [REFUSED], 'DOWN', 'no answer at connect within 100 ms: ECONNREFUSED'],
-])('second try: r3 %s → %3$s, "%4$s"', async (_name, replies, state, note) => {
+])('second try: r3 %s → its state, and both tries told', async (_name, replies, state, note) => {
   const { view, row } = await seen(replies);
   expect([row.state, row.note]).toEqual([state, note]);
   expect(view.findings.some((finding) => finding.code === 'NODE_DOWN')).toBe(state === 'DOWN');
@@ -91,7 +91,7 @@ test.each([
   ['is late for two probes', [LATE, LATE, LATE], ['DOWN', 'DOWN'], [expect.stringMatching(/^r3 gone: /)], 3],
   ['refuses the connection', [REFUSED], ['DOWN'], ['r3 gone: no answer at connect within 100 ms: ECONNREFUSED'], 1],
 ])(
-  'watch: r3 %s, after it answered → %3$j, in the same probe, and it is told',
+  'watch: r3 %s, after it answered → its state in the same probe, and it is told',
   async (_name, replies, states, told, calls) => {
     const held: NodeReply<never>[] = [];
     const { asked, poller, row, watched, close } = await watching(held, () => true);
