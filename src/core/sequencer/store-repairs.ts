@@ -15,8 +15,8 @@ import type { Height } from '../protocol/types.js';
 const RETRY_MS = 2000;
 const READ_MS = 2000;
 /**
- * The scrub: a step of some milliseconds, and a rest after each pass. A key that is in doubt ends the rest. A process of
- * many lanes must not begin with all of them at once.
+ * The scrub: a step of some milliseconds, and a rest after each pass. A key that is in doubt ends the rest. A process
+ * of many lanes must not begin with all of them at once.
  */
 const FIRST_WITHIN_MS = 60_000;
 const STEP_EVERY_MS = 100;
