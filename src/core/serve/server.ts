@@ -48,7 +48,7 @@ export interface HttpServerOptions {
   limits?: Partial<HttpLimits>;
 }
 
-export interface ServerTls {
+interface ServerTls {
   cert: string | Buffer;
   key: string | Buffer;
   clientCa?: string | Buffer;
