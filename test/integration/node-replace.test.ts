@@ -14,6 +14,11 @@ interface Document {
   error: { code: string } | null;
 }
 
+interface Status {
+  data: { verdict: string; margin: number; nodes: { id: string; state: string; url: string }[] };
+  warnings: string[];
+}
+
 async function replace(
   lab: Lab,
   to: string,
@@ -77,6 +82,12 @@ describe('seq node replace', () => {
           admission: 'foreign',
           cluster: `retired:${cluster}`,
         });
+        // A list that names the old server is a hint: the new one is asked.
+        const old = lab.nodeFlags.flatMap((node) => ['--node', node]);
+        const found = JSON.parse((await runSeq(newHome(), ['status', ...old, '--json'])).stdout) as Status;
+        expect(found.data.nodes.find(({ id }) => id === 'r3')).toMatchObject({ state: 'OK', url: spare.url });
+        expect(found).toMatchObject({ data: { verdict: 'OK', margin: 1 } });
+        expect(found.warnings).toEqual([expect.stringContaining(`r3 is asked at ${spare.url}`)]);
         expect(await lab.waitForLeader()).toBe(leader);
         // It forgets even that it is retired: an empty server that nobody asks (I13).
         await meddle(lab, 'r3', (redis) => redis.flushall());

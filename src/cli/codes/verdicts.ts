@@ -186,7 +186,7 @@ export const VERDICTS = {
   NODE_ADDRESS: {
     meaning:
       'The listed address does not show the memory that counts as this node: the address in the configuration does.',
-    causes: ['the list names a replica, another server, or an address where nobody answers'],
+    causes: ['the list names a replica, another server, a replaced one, or an address where nobody answers'],
     todo: ['seq node list', 'list the address that the message names'],
   },
   CLOCK_OFF: {

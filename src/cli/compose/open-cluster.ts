@@ -176,13 +176,13 @@ class Opening {
 
   /**
    * An address is a hint: the memory decides which server is the node. Where the listed address does not show the
-   * memory that counts, the configuration's address is tried. Returns the entry of the server that shows it. A node
-   * that was replaced is left alone: its new address is not tried for a list that names the old one.
+   * memory that counts, the configuration's address is tried, also after a replacement. Returns the entry of the server
+   * that shows it.
    */
   private async atEither(entry: Entry, configuration: Configuration, env: NodeJS.ProcessEnv): Promise<Entry> {
     const { id } = entry.address;
     const member = memberOf(configuration, id);
-    if (member === undefined || member.memory === '' || member.since !== undefined) return entry;
+    if (member === undefined || member.memory === '') return entry;
     const shows = (reply: NodeReply<NodeView> | undefined): boolean =>
       reply?.outcome === 'accepted' &&
       reply.value.admission === 'admitted' &&
