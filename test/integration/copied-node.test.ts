@@ -29,10 +29,12 @@ test('r1 is made a replica of r2 → every verb warns, and the commands of statu
     return (JSON.parse(ran.stdout) as { data: { verdict: string; reasonCode: string; reason: string; next: string[] } })
       .data;
   };
+  let seen = '';
   const status = await until('r1 to be seen as a copy', async () => {
     const now = await ask('status');
+    seen = now.reason;
     return now.reasonCode === 'NODE_FOREIGN' && now.reason.includes('a replica') ? now : undefined;
-  });
+  }).catch((error: Error) => expect.unreachable(`${error.message}; status says: ${seen}`));
   expect(status).toMatchObject({
     verdict: 'WARN',
     reason: expect.stringMatching(/^r1 holds a copy of r2: the record names node r2; its server is a replica /),

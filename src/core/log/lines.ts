@@ -29,7 +29,8 @@ export function lineOf(event: SeqEvent): LogLine {
         message:
           `started as ${event.id} in ${event.cluster}${event.lane ? ` lane ${event.lane}` : ''} at height ` +
           `${event.height}`,
-        fields,
+        // The id stands on every line.
+        fields: { event: type, cluster: event.cluster, lane: event.lane, height: event.height },
       };
     case 'role':
       return {
