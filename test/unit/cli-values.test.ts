@@ -4,7 +4,7 @@ import { parseCount, parseDuration, parseSize, formatDuration, formatSize } from
 import { checkUrl, parseNodeFlag, withoutSecrets } from '../../src/cli/support/node-url.js';
 import { commonCluster } from '../../src/core/view/cluster-name.js';
 import { pickFields } from '../../src/cli/present/fields.js';
-import { wire } from '../../src/cli/present/envelope.js';
+import { envelope, wire } from '../../src/cli/present/envelope.js';
 import { setting, asDuration, type Sources } from '../../src/cli/config/settings.js';
 import { suggest } from '../../src/cli/support/suggest.js';
 import { SeqError } from '../../src/core/errors.js';
@@ -232,6 +232,17 @@ describe('settings', () => {
 });
 
 describe('shapes', () => {
+  test('envelope: what a command judges, and what to do next → in `data`, beside what it found', () => {
+    const meta = { context: null, lane: '', at: '', durationMs: 0, nodesAsked: 0, nodesAnswered: 0, quorum: 0 };
+    const verdict = { verdict: 'WARN', reason: 'r2 is away', reasonCode: 'NODE_DOWN' } as const;
+    const found = { data: { terms: [] }, verdict, next: ['seq status -c lab'] };
+    expect(envelope('history', meta, { result: found }).data).toEqual({
+      ...verdict,
+      next: ['seq status -c lab'],
+      terms: [],
+    });
+  });
+
   test('wire: heights, epochs, floors, heads and bigints → strings, the rest as it is', () => {
     expect(
       wire({

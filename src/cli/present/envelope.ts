@@ -59,7 +59,7 @@ export function envelope(
   const { result, error } = outcome;
   const judged =
     result?.verdict && result.data !== null && typeof result.data === 'object' && !Array.isArray(result.data)
-      ? { ...result.verdict, ...result.data }
+      ? { ...result.verdict, ...(result.next ? { next: result.next } : {}), ...result.data }
       : result?.data;
   return {
     apiVersion: 'seq/v1',
