@@ -70,7 +70,8 @@ test('runbook: an entry is gone on one node and nobody leads → repaired, prove
   );
   const { data } = await seq('node', 'list', '-c', 'lab');
   const redis = new Redis(data.nodes[2]!.url);
-  await redis.xdel('seq:block:stream', '3-1');
+  const [[entry] = []] = await redis.xrange('seq:block:stream', '3', '3');
+  expect(await redis.xdel('seq:block:stream', entry!)).toBe(1);
   redis.disconnect();
   expect((await seq('stream', 'verify', '-c', 'lab')).code).toBe(1);
   const repaired = await runbook('repair-divergent-stream.sh', 'lab');

@@ -8,7 +8,10 @@ import { threadHangs } from '../support/hung-threads.js';
 
 const LIMIT_MS = 2000;
 
-export async function closeStore(store: ChainStore, dir: string, log: SeqLog): Promise<void> {
+type Closable = Pick<ChainStore, 'close'>;
+
+/** False: it does not answer. The process ends then. */
+export async function closesInTime(store: Closable): Promise<boolean> {
   const over = new AbortController();
   let closed = false;
   const closing = store.close().then(() => {
@@ -16,8 +19,12 @@ export async function closeStore(store: ChainStore, dir: string, log: SeqLog): P
     over.abort();
   });
   await Promise.race([closing, pause(systemClock, LIMIT_MS, over.signal)]);
-  if (closed) return;
-  closing.catch(() => {}); // The process ends.
+  if (!closed) closing.catch(() => {});
+  return closed;
+}
+
+export async function closeStore(store: Closable, dir: string, log: SeqLog): Promise<void> {
+  if (await closesInTime(store)) return;
   threadHangs();
   log.line('warn', `the disk of ${dir} does not answer: the process ends without closing its store`, {
     code: 'STORE_STALLED',

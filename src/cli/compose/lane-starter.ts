@@ -1,5 +1,6 @@
 // Starts the sequencer of one lane in a process that runs many: finds out to which cluster and generation the lane
 // belongs, opens its part of the store, and joins both with the engine. Everything that is shared is given to it.
+import { closesInTime } from './close-store.js';
 import type { Timing } from '../../core/config.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { SeqEvent, StopCode } from '../../core/events.js';
@@ -132,7 +133,9 @@ async function close(
 ): Promise<void> {
   await lane.sequencer.stop(code, reason);
   await lane.producer.close();
-  await lane.store.close();
+  // A disk that hangs does not keep a process that ends. It is told once, when the environment of all lanes is closed.
+  // A lane that is started again waits: its store is never open twice.
+  await (/^SIG/.test(code) ? closesInTime(lane.store) : lane.store.close());
   await Promise.all(lane.nodes.map((node) => node.close()));
 }
 

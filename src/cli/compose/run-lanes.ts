@@ -15,6 +15,7 @@ import { systemClock } from '../../core/nodes/system-clock.js';
 import { FleetMetrics } from '../../core/serve/fleet-metrics.js';
 import type { LaneDirectory } from '../../core/serve/lanes.js';
 import { startHttpServer, type HttpServer } from '../../core/serve/server.js';
+import { closeStore } from './close-store.js';
 import { LaneStores } from '../../core/store/lane-stores.js';
 import type { SequencerApi, SequencerStatus } from '../../core/ports.js';
 import type { Surroundings } from '../cluster/settings.js';
@@ -59,7 +60,7 @@ export async function runLanes(
     closers.push(() => cluster.close());
     const dir = settings.storeDir(familyOf(cluster.identity.cluster), '+lanes');
     const stores = await LaneStores.open(dir);
-    closers.push(() => stores.close());
+    closers.push(() => closeStore(stores, dir, log));
 
     let metrics: FleetMetrics | undefined;
     const emit = (lane: string, event: SeqEvent): void => {
