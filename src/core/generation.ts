@@ -14,3 +14,8 @@ export function generationOf(cluster: string): number {
   const generation = Number(cluster.slice(cluster.lastIndexOf('.') + 1));
   return generation <= MAX_GENERATION ? generation : 0;
 }
+
+/** The cluster of which a record speaks: a server that was retired from it names it, too, and is no node of it. */
+export function clusterNamed(cluster: string): string {
+  return cluster.replace(/^retired:/, '');
+}

@@ -1,8 +1,11 @@
 // Which configuration does a sequencer take from what the nodes show (docs/PROTOCOL.md section 8, I13)?
 import { expect, test } from 'vitest';
+import { configurationText } from '../../src/core/protocol/configuration.js';
 import type { ProbeResult } from '../../src/core/nodes/probe.js';
 import type { NodePort } from '../../src/core/ports.js';
 import { Membership } from '../../src/core/sequencer/lead/membership.js';
+import { commonCluster } from '../../src/core/view/cluster-name.js';
+import { clusterOf, configurationAmong, type Answer } from '../../src/core/view/membership.js';
 
 const CLUSTER = 'c0ffee00beefcafe.1';
 const OWN = '0.0 dedup-ms=86400000 dedup-items=1000000 max-block=1048576 | r1=m1@a:1 r2=m2@a:2 r3=m3@a:3';
@@ -87,4 +90,20 @@ test.each<[string, boolean, (string | null)[][], string]>([
   const membership = new Membership({ nodes, cluster: CLUSTER, adopts });
   for (const texts of probes) membership.learn(shown(...texts));
   expect(membership.text).toBe(expected);
+});
+
+const RETIRED = `retired:${CLUSTER}`;
+
+test.each<[string, string[], string | null]>([
+  ['all are nodes of it', [CLUSTER, CLUSTER, CLUSTER], OWN],
+  ['two of three were replaced, and still answer', [CLUSTER, RETIRED, RETIRED], OWN],
+  ['all were replaced', [RETIRED, RETIRED, RETIRED], null],
+])('a retired server is no cluster of its own: %s → the cluster, and what its own nodes know', (_, names, known) => {
+  const answers = names.map((cluster, i) => ({
+    id: `r${i + 1}`,
+    reply: { outcome: 'accepted', incarnation: '', value: { cluster, admission: 'admitted', node: '', config: OWN } },
+  })) as Answer[];
+  expect([clusterOf(answers), commonCluster(answers.map(({ reply }) => reply))]).toEqual([CLUSTER, CLUSTER]);
+  const configuration = configurationAmong(answers);
+  expect(configuration === null ? null : configurationText(configuration)).toBe(known);
 });

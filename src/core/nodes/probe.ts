@@ -1,7 +1,7 @@
 // A sequencer's probe of all nodes: which nodes answer, which are free, what do they hold? This is the pre-vote of
 // docs/PROTOCOL.md section 5. Only nodes that *say* that they are admitted and free count. A node without an answer is
 // not "free".
-import { familyOf, generationOf } from '../generation.js';
+import { familyOf, generationOf, clusterNamed } from '../generation.js';
 import type { Clock, NodePort } from '../ports.js';
 import { memberOf, quorumFor, type Configuration } from '../protocol/configuration.js';
 import { quorumOf } from '../protocol/quorum.js';
@@ -211,7 +211,7 @@ export function recoveredTo(seen: ProbeResult, quorum: number, cluster: string):
     // sequencer's store.
     if (reply?.outcome !== 'accepted' || reply.value.pending !== '') return [];
     // A node that left the cluster since was a node of the later generation, too.
-    const shown = reply.value.cluster.replace(/^retired:/, '');
+    const shown = clusterNamed(reply.value.cluster);
     return familyOf(shown) === familyOf(cluster) && generationOf(shown) > generationOf(cluster) ? [shown] : [];
   });
   return later.length >= quorum ? (later.sort().at(-1) as string) : null;

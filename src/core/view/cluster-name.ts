@@ -1,6 +1,6 @@
 // Whose nodes are these? The cluster is the one that most answers name. When nobody named the cluster beforehand, this
 // file also marks the answers of other clusters. Pure.
-import { familyOf, generationOf } from '../generation.js';
+import { clusterNamed, familyOf, generationOf } from '../generation.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 import type { NodeProbe } from './cluster-view.js';
 
@@ -8,8 +8,8 @@ import type { NodeProbe } from './cluster-view.js';
 export function commonCluster(replies: NodeReply<Pick<NodeView, 'cluster'>>[]): string {
   const counts = new Map<string, number>();
   for (const reply of replies) {
-    if (reply.outcome === 'accepted' && reply.value.cluster !== '')
-      counts.set(reply.value.cluster, (counts.get(reply.value.cluster) ?? 0) + 1);
+    const named = reply.outcome === 'accepted' ? clusterNamed(reply.value.cluster) : '';
+    if (named !== '') counts.set(named, (counts.get(named) ?? 0) + 1);
   }
   const [most] = [...counts].sort((a, b) => b[1] - a[1] || generationOf(b[0]) - generationOf(a[0]));
   if (!most) return '';

@@ -1,7 +1,7 @@
 // Which nodes count? The members of the newest configuration that this cluster's nodes know (docs/PROTOCOL.md section
 // 8, I13), whichever nodes were named by hand. A named node that is no member is a stranger: it is shown but never
 // counted. A member that nobody named counts as a node without an answer. Pure.
-import { familyOf, generationOf } from '../generation.js';
+import { clusterNamed, familyOf, generationOf } from '../generation.js';
 import {
   configurationText,
   contradicts,
@@ -49,8 +49,10 @@ export function newestOf(answers: readonly Answer[], expectedCluster: string): C
 /** The cluster that more nodes name than any other cluster. '' when there is none. */
 function clearFamily(told: readonly Pick<NodeView, 'cluster'>[]): string {
   const counts = new Map<string, number>();
-  for (const { cluster } of told)
-    if (cluster !== '') counts.set(familyOf(cluster), (counts.get(familyOf(cluster)) ?? 0) + 1);
+  for (const { cluster } of told) {
+    const family = familyOf(clusterNamed(cluster));
+    if (family !== '') counts.set(family, (counts.get(family) ?? 0) + 1);
+  }
   const [first, second] = [...counts].sort((a, b) => b[1] - a[1]);
   return first === undefined || first[1] === second?.[1] ? '' : first[0];
 }
@@ -60,9 +62,10 @@ export function clusterOf(answers: readonly Answer[], expectedCluster = ''): str
   if (expectedCluster !== '') return expectedCluster;
   const family = clearFamily(answers.flatMap(({ reply }) => (reply.outcome === 'accepted' ? [reply.value] : [])));
   if (family === '') return commonCluster(answers.map(({ reply }) => reply));
-  const shown = answers.flatMap(({ reply }) =>
-    reply.outcome === 'accepted' && familyOf(reply.value.cluster) === family ? [reply.value.cluster] : [],
-  );
+  const shown = answers.flatMap(({ reply }) => {
+    const named = reply.outcome === 'accepted' ? clusterNamed(reply.value.cluster) : '';
+    return familyOf(named) === family ? [named] : [];
+  });
   return shown.sort((a, b) => generationOf(b) - generationOf(a))[0] ?? '';
 }
 
