@@ -1,19 +1,19 @@
 // The suites, in the order in which they run, and the test files that only `npm run test:long` runs. `npm test` runs
 // every file that LONG does not name.
-// `pure`: the tests start no servers or processes, so two such suites run side by side, the longest first. `workers`: how many files run
-// at a time, for suites that mostly start programs and wait for them.
+// `beside`: two suites of the same word run side by side, the longest first. `processor`: they start no servers.
+// `workers`: how many files run at a time, for suites that mostly start programs and wait for them.
 // Every folder of test/ must be named here. test/unit/suites.test.ts checks this, and that LONG names files that exist.
 export const suites = [
-  { name: 'model', pure: true, paths: ['test/model'] },
-  { name: 'sim', pure: true, paths: ['test/sim', 'test/scenarios'] },
-  { name: 'unit', pure: true, paths: ['test/unit'] },
-  { name: 'property', pure: true, paths: ['test/property'] },
-  { name: 'lua', workers: 3, paths: ['test/lua'] },
-  { name: 'contract', workers: 2, paths: ['test/contract'] },
+  { name: 'model', beside: 'processor', paths: ['test/model'] },
+  { name: 'sim', beside: 'processor', paths: ['test/sim', 'test/scenarios'] },
+  { name: 'unit', beside: 'processor', paths: ['test/unit'] },
+  { name: 'property', beside: 'processor', paths: ['test/property'] },
+  { name: 'lua', beside: 'servers', workers: 2, paths: ['test/lua'] },
+  { name: 'contract', beside: 'servers', workers: 2, paths: ['test/contract'] },
   { name: 'integration', workers: 3, paths: ['test/integration'] },
-  { name: 'cli', workers: 3, paths: ['test/cli'] },
-  { name: 'terminal', workers: 3, paths: ['test/terminal'] },
-  { name: 'chaos', workers: 2, paths: ['test/chaos'] },
+  { name: 'cli', beside: 'programs', workers: 2, paths: ['test/cli'] },
+  { name: 'terminal', beside: 'programs', workers: 2, paths: ['test/terminal'] },
+  { name: 'chaos', beside: 'programs', workers: 2, paths: ['test/chaos'] },
   { name: 'long', workers: 1, paths: ['test/long'], ci: false },
 ];
 
@@ -40,6 +40,7 @@ export const LONG = {
   'test/integration/agreed-settings.test.ts': LEASES,
   'test/integration/broken-off.test.ts': LEASES,
   'test/integration/bundle.test.ts': COMMANDS,
+  'test/integration/copied-node.test.ts': LEASES,
   'test/integration/example-runbooks.test.ts': COMMANDS,
   'test/integration/first-configuration.test.ts': LEASES,
   'test/integration/fuel.test.ts': COMMANDS,
@@ -47,8 +48,8 @@ export const LONG = {
   'test/integration/hung-disk.test.ts': LEASES,
   'test/integration/lab-processes.test.ts': COMBINATIONS,
   'test/integration/lab.test.ts': COMMANDS,
-  'test/integration/lanes.test.ts': COMMANDS,
   'test/integration/lanes-run.test.ts': LEASES,
+  'test/integration/lanes.test.ts': COMMANDS,
   'test/integration/membership-readers.test.ts': COMMANDS,
   'test/integration/membership.test.ts': LEASES,
   'test/integration/memory-forgets.test.ts': COMBINATIONS,
@@ -60,7 +61,9 @@ export const LONG = {
   'test/integration/node-replace.test.ts': LEASES,
   'test/integration/numbers-by-hand.test.ts': COMMANDS,
   'test/integration/ops-check-wait.test.ts': LEASES,
+  'test/integration/ops-hold-epoch.test.ts': LEASES,
   'test/integration/ops-matrix.test.ts': COMBINATIONS,
+  'test/integration/ops-stepdown.test.ts': LEASES,
   'test/integration/readyz.test.ts': LEASES,
   'test/integration/recover.test.ts': LEASES,
   'test/integration/repair-leader.test.ts': LEASES,
@@ -73,6 +76,7 @@ export const LONG = {
   'test/integration/service.test.ts': COMMANDS,
   'test/integration/setups.test.ts': COMBINATIONS,
   'test/integration/slow-links.test.ts': LEASES,
+  'test/integration/status.test.ts': LEASES,
   'test/integration/store-damage.test.ts': LEASES,
   'test/integration/stuck-locks.test.ts': LEASES,
   'test/terminal/watch-changes.test.ts': LEASES,

@@ -237,11 +237,12 @@ if (!onlyLong) {
   const short = parts
     .filter((part) => part.short.length > 0)
     .map((part) => ({ suite: part.suite, files: part.short, workers: part.suite.workers ?? 1 }));
-  // Suites that need only the processor run two at a time. Suites with real servers and processes run alone on the
-  // machine.
-  const pure = short.filter(({ suite }) => suite.pure);
-  await Promise.all([takeFrom(pure), takeFrom(pure)]);
-  await takeFrom(short.filter(({ suite }) => !suite.pure));
+  // One group after the other. Two suites of a group run at a time. A suite without a group has the machine for itself.
+  const groups = new Set(short.map(({ suite }) => suite.beside ?? suite.name));
+  for (const group of groups) {
+    const queue = short.filter(({ suite }) => (suite.beside ?? suite.name) === group);
+    await Promise.all([takeFrom(queue), takeFrom(queue)]);
+  }
 }
 if (onlyLong || all) {
   const long = parts.flatMap(({ suite, long: files }) => files.map((file) => ({ suite, files: [file], workers: 1 })));
