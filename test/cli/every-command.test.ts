@@ -35,6 +35,8 @@ const expected = (sample: Sample) => [sample.exit ?? 0].flat();
 const ONE_OF: Record<string, string[]> = {
   'cluster:resize': ['--remove', 'r9'],
   'cluster:set': ['--dedup-window', '1d'],
+  'lane:add': ['tile-1'],
+  'lane:rm': ['tile-1'],
 };
 /** Values for what a command requires, so that only the flag under test is wrong. */
 const needed = (id: string) => {

@@ -1,5 +1,6 @@
 // The lanes of a cluster as the commands need them: their names, and their nodes over shared connections.
 import { readFileSync } from 'node:fs';
+import { quorumOf } from '../../core/config.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { OpenLane } from '../../core/fleet/lane-nodes.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
@@ -21,17 +22,32 @@ export interface FleetOf {
   target: string;
 }
 
-/** Throws NOT_INITIALISED: lanes belong to a cluster. */
+/** Throws NO_ANSWER or NOT_INITIALISED: lanes belong to a cluster, and its default lane says which. */
 export async function fleetOf(cluster: Cluster): Promise<FleetOf> {
   const target = targetFlags(cluster.settings, cluster.nodes);
+  const answered = [...cluster.views.values()].filter(({ outcome }) => outcome === 'accepted').length;
+  const needed = quorumOf(cluster.nodes.length);
+  if (cluster.identity.cluster === '' && answered < needed)
+    throw new SeqError({
+      code: 'NO_ANSWER',
+      exit: EXIT.noQuorum,
+      message: `${answered} of ${cluster.nodes.length} nodes answered, and ${needed} are needed`,
+      why: 'it is not known which cluster this is',
+      changed: 'nothing',
+      next: [`seq status ${target}`.trim()],
+      retryable: true,
+    });
   if (cluster.identity.cluster === '')
     throw new SeqError({
       code: 'NOT_INITIALISED',
       exit: EXIT.precondition,
-      message: 'the nodes are empty: no cluster has been made of them yet',
-      why: 'lanes are added to a cluster, and its default lane says which cluster it is',
+      message: 'no node knows which cluster this is: the default lane has no record on them',
+      why: 'no cluster has been made of them yet, or all of them have lost the memory of the default lane',
       changed: 'nothing',
-      next: [`seq cluster init ${target}`.trim()],
+      next: [
+        `seq status ${target}`.trim(),
+        'if there were lanes: no new cluster (docs/OPERATING.md, many lanes in one process)',
+      ],
     });
   const lanes = await cluster.lanes();
   return {
