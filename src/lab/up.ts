@@ -1,8 +1,8 @@
 // `seq lab up`: brings a lab to its first commit. It starts from nothing, from where an earlier `up` was interrupted,
-// or from what `down --keep` left. Invariant: it starts only processes that were never started, and sequencers that a
-// recovery of their cluster ended. Any other process that is dead now was killed by somebody; it stays dead until `lab
-// start`. A kept lab is like one after a power cut: all of it is started, and a recovery gives it a new generation
-// before anything is written.
+// or from what `down --keep` or a restart of the machine left. Invariant: it starts only processes that were never
+// started, and sequencers that a recovery of their cluster ended. Any other process that is dead now was killed by
+// somebody; it stays dead until `lab start`. A kept lab, and one of which nothing lives any more, is like one after a
+// power cut: all of it is started, and a recovery gives it a new generation before anything is written.
 import { EXIT, SeqError } from '../core/errors.js';
 import { makeFolder } from '../core/home.js';
 import { isPortTaken } from './answering.js';
@@ -73,7 +73,7 @@ export async function labUp(options: UpOptions): Promise<UpResult> {
 
 async function up(options: UpOptions): Promise<UpResult> {
   const { directory, report } = options;
-  const state = agree(readState(directory), options.wanted);
+  const state = agree(afterRestart(readState(directory)), options.wanted);
   const missing = state.processes.some((record) => isToStart(directory, state, record));
   if (missing) {
     // Checked before anything is written: without a Redis server there is no lab.
@@ -122,6 +122,16 @@ async function up(options: UpOptions): Promise<UpResult> {
     report(`first commit: height ${height}`);
   }
   return { processes: rowsOf(state), started, settings: state.settings, recovered };
+}
+
+/**
+ * A lab of which nothing lives any more is like a kept one: the machine was restarted, or all of it was killed. What is
+ * left of it goes on.
+ */
+function afterRestart(there: LabState | null): LabState | null {
+  if (there === null || there.phase !== 'committed') return there;
+  const gone = there.processes.every(({ identity }) => identity !== null && stateOf(identity) === 'dead');
+  return gone ? { ...there, kept: true } : there;
 }
 
 /**

@@ -310,18 +310,32 @@ describe('lab: up', () => {
   }, 300_000);
 });
 
-describe('lab: down --keep, then up', () => {
+describe('lab: up again, with what is left', () => {
   it.each([
-    { persist: 'everysec', last: 'lost', refused: /needs --confirm [0-9a-f]{8}/, confirmed: () => ['--yes'] },
     {
+      ended: 'down --keep',
+      persist: 'everysec',
+      last: 'lost',
+      refused: /needs --confirm [0-9a-f]{8}/,
+      confirmed: () => ['--yes'],
+    },
+    {
+      ended: 'down --keep',
+      persist: 'none',
+      last: 'the stores of the sequencers are the last copy',
+      refused: /needs --accept-possible-loss/,
+      confirmed: (next: string) => next.split(' ').slice(5),
+    },
+    {
+      ended: 'nothing of it lives any more',
       persist: 'none',
       last: 'the stores of the sequencers are the last copy',
       refused: /needs --accept-possible-loss/,
       confirmed: (next: string) => next.split(' ').slice(5),
     },
   ])(
-    'persist $persist → nothing without a confirmation; then the same servers go on, every item where it was',
-    async ({ persist, last, refused, confirmed }) => {
+    '$ended, persist $persist → nothing without a confirmation; then the same servers go on, every item where it was',
+    async ({ ended, persist, last, refused, confirmed }) => {
       const { seq, directory } = home();
       const file = join(HOMES.at(-1)!, 'items.txt');
       writeFileSync(file, Array.from({ length: 200 }, (_, at) => `item ${at}\n`).join(''));
@@ -341,8 +355,10 @@ describe('lab: down --keep, then up', () => {
       );
       await data(seq, 'submit', '-c', 'lab', file);
       const before = (await rows(seq))['r1']!;
-      expect((await data(seq, 'lab', 'down', '--keep')).kept).toBe(directory);
-      expect(await data(seq, 'lab', 'status')).toMatchObject({ up: false, kept: true });
+      if (ended === 'down --keep') {
+        expect((await data(seq, 'lab', 'down', '--keep')).kept).toBe(directory);
+        expect(await data(seq, 'lab', 'status')).toMatchObject({ up: false, kept: true });
+      } else for (const name of Object.keys(await rows(seq))) await data(seq, 'lab', 'kill', name);
 
       const first = await seq('lab', 'up', '-o', 'json');
       const { error } = JSON.parse(first.stdout) as { error: { code: string; why: string; next: string[] } };
