@@ -23,7 +23,11 @@ interface Lane extends RunningLane {
   fail(code: ErrorCode): void;
 }
 
-function laneSet(pattern: string, cannotStart: (lane: string) => ErrorCode | null = () => null) {
+function laneSet(
+  pattern: string,
+  cannotStart: (lane: string) => ErrorCode | null = () => null,
+  more: { fails?: ErrorCode; cannotStop?: ErrorCode } = {},
+) {
   const clock = new ManualClock();
   const said: string[] = [];
   const set = new LaneSet<Lane>({
@@ -34,10 +38,16 @@ function laneSet(pattern: string, cannotStart: (lane: string) => ErrorCode | nul
       if (code !== null) throw error(code);
       said.push(`start ${lane}`);
       let fail!: (one: SeqError) => void;
+      const failure = more.fails
+        ? Promise.resolve(error(more.fails))
+        : new Promise<SeqError>((resolve) => (fail = resolve));
       return {
-        failure: new Promise((resolve) => (fail = resolve)),
+        failure,
         fail: (one) => fail(error(one)),
-        stop: async (code_, reason) => void said.push(`stop ${lane} ${code_} ${reason}`),
+        stop: async (code_, reason) => {
+          said.push(`stop ${lane} ${code_} ${reason}`);
+          if (more.cannotStop) throw error(more.cannotStop);
+        },
       };
     },
     failed: (lane, { message }, retryMs) => said.push(`failed ${lane} ${message} ${retryMs}`),
@@ -79,6 +89,23 @@ test('lane set: one fails → it ends alone, and is tried again after a pause th
     expect(await update({ a: 'open', b: 'open' })).toEqual(['start a']);
   }
   expect(set.running().map(({ name }) => name)).toEqual(['a', 'b']);
+});
+
+test('lane set: one has failed before its start is over → it ends, and is tried again', async () => {
+  const { set, update } = laneSet('*', undefined, { fails: 'CHAIN_MISMATCH' });
+  expect(await update({ a: 'open' })).toEqual([
+    'start a',
+    'stop a CHAIN_MISMATCH CHAIN_MISMATCH',
+    'failed a CHAIN_MISMATCH 1000',
+  ]);
+  expect(set.running()).toEqual([]);
+});
+
+test('lane set: one cannot be stopped → that concerns the process, and is no unhandled rejection', async () => {
+  const { set, update } = laneSet('*', undefined, { cannotStop: 'STORE_FAILED' });
+  await update({ a: 'open' });
+  expect(await update({ a: 'closed' })).toEqual(['stop a STOPPED closed']);
+  expect(await set.failure).toMatchObject({ code: 'STORE_FAILED' });
 });
 
 test('lane set: one cannot be started → the others are, and it is tried again', async () => {

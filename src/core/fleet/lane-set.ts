@@ -100,6 +100,9 @@ export class LaneSet<L extends RunningLane> {
       slot.busy = this.begin(name, slot).finally(() => {
         this.starting -= 1;
         slot.busy = null;
+        const { running } = slot;
+        // Heard only now: a lane that failed while it was started would find its slot busy.
+        if (running !== null) void running.failure.then((error) => this.fellOut(name, slot, running, error));
         this.startMore();
       });
     }
@@ -112,7 +115,6 @@ export class LaneSet<L extends RunningLane> {
       slot.running = lane;
       slot.startedAt = clock.now();
       changed(name, true);
-      void lane.failure.then((error) => this.fellOut(name, slot, lane, error));
     } catch (error) {
       this.pause(name, slot, error as Error);
     }
@@ -136,11 +138,15 @@ export class LaneSet<L extends RunningLane> {
 
   private end(name: string, slot: Slot<L>, code: StopCode, reason: string): Promise<void> {
     const lane = slot.running!;
-    slot.busy = lane.stop(code, reason).finally(() => {
-      slot.running = null;
-      slot.busy = null;
-      this.options.changed(name, false);
-    });
+    // What cannot be stopped has not closed what the lanes share.
+    slot.busy = lane
+      .stop(code, reason)
+      .catch((error: SeqError) => this.settle(error))
+      .finally(() => {
+        slot.running = null;
+        slot.busy = null;
+        this.options.changed(name, false);
+      });
     return slot.busy;
   }
 }
