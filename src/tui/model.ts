@@ -1,7 +1,7 @@
 // The state of `seq watch` and its changes: (state, event) → state. Pure: no clock, no node, no terminal. Its
 // statements about the cluster come from `summarize`, the function that `seq status` calls too. A node that does not
 // answer keeps its last facts, with their age.
-import { headsBehind, highestAnnounced } from '../core/view/inspect.js';
+import { announcedTo, headsBehind } from '../core/view/inspect.js';
 import { summarize } from '../core/view/model.js';
 import type { ClusterView, NodeProbe, SummarizeOptions } from '../core/view/cluster-view.js';
 import { sequencerOf, type EntriesRead, type Height, type NodeReply } from '../core/protocol/types.js';
@@ -240,7 +240,7 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
       at: now.at,
       committed: view.committed,
       pending: summarizePending(probes, options),
-      announced: highestAnnounced(view),
+      announced: announcedTo(probes, view.quorum),
     },
     8,
   );

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { batchProducer } from '../../src/core/produce/batch.js';
 import { inspectCluster } from '../../src/core/view/inspect.js';
-import { MemoryNode } from '../support/memory-node.js';
+import { memoryIdentity, MemoryNode } from '../support/memory-node.js';
 import { cloneNodeState, type MemoryNodeState } from '../support/memory-state.js';
 import { IDENTITY, VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
 
@@ -84,5 +84,32 @@ describe('nodes that were set back in time', () => {
     await cluster.above(25);
     expect(hashAt(b, 20)).toBe(hash);
     expect(led(b)).toBe(false);
+  });
+
+  it.each([
+    ['one node shows a record of nobody', 1, 10_000],
+    ['all nodes show a record of nobody that outlives every record', 3, 10 ** 12],
+  ])('%s, with a height that no node has → the next leader leads', async (_, nodes, ttlMs) => {
+    const cluster = new Snapshots();
+    const [a, b] = [cluster.start('a'), cluster.start('b')];
+    await cluster.above(3);
+    const extra = { recordTtlMs: '10000' };
+    const told = {
+      id: 'ghost',
+      role: 'follower' as const,
+      height: 1_000_000,
+      version: '',
+      url: '',
+      pid: 1,
+      configDigest: '',
+    };
+    for (const server of cluster.servers.slice(0, nodes))
+      server.apply({ script: 'announce', presence: { ...told, extra }, ttlMs }, memoryIdentity(IDENTITY), server.id);
+    const leader = cluster.leader()!;
+    const other = leader.id === 'a' ? b : a;
+    await cluster.clock.advance(2000); // everybody has seen it
+    void leader.sequencer.stop('STOPPED', 'test');
+    await cluster.until(() => cluster.leader() === other, 5000, 'the other one leads');
+    expect(alarms(other)).toEqual([]);
   });
 });

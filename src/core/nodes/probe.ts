@@ -152,7 +152,7 @@ function withinReach(votes: Votes['votes'], quorum: number): number {
 }
 
 /** The views of admitted nodes. */
-export function admittedViews(seen: ProbeResult): NodeView[] {
+export function admittedViews(seen: Pick<ProbeResult, 'replies'>): NodeView[] {
   return seen.replies.flatMap((reply) =>
     reply?.outcome === 'accepted' && reply.value.admission === 'admitted' ? [reply.value] : [],
   );

@@ -5,6 +5,8 @@ import { bounded } from '../nodes/ask-all.js';
 import type { Clock, NodePort } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
 import { shownBy } from '../protocol/copies.js';
+import { highestAnnounced, type Announced } from '../nodes/announced.js';
+import { admittedViews } from '../nodes/probe.js';
 import type { Height, NodeReply, NodeView } from '../protocol/types.js';
 import { markForeign } from './cluster-name.js';
 import { membershipOf } from './membership.js';
@@ -31,7 +33,7 @@ export async function inspectCluster(options: InspectOptions): Promise<ClusterVi
 export async function inspectWithProbes(options: InspectOptions): Promise<{ view: ClusterView; probes: NodeProbe[] }> {
   const first = markForeign(await secondTry(await probeNodes(options), options), options.expectedCluster);
   const view = summarize(first, options);
-  const announced = highestAnnounced(view);
+  const announced = announcedTo(first, view.quorum);
   const setBack = announced.height > Math.max(0, ...view.nodes.map((n) => n.head ?? 0));
   const open = view.pending !== null || view.committed?.hash === null;
   const unsettled = setBack || open || view.nodes.some((n) => (n.lag ?? 0) > 0);
@@ -50,11 +52,9 @@ export async function inspectWithProbes(options: InspectOptions): Promise<{ view
   return { view: compared === second ? now : summarize(compared, earlier), probes: compared };
 }
 
-export function highestAnnounced({ sequencers }: ClusterView): { id: string; height: Height } {
-  return sequencers.reduce((most, { id, height }) => (height > most.height ? { id, height } : most), {
-    id: '',
-    height: 0,
-  });
+/** The highest block that a sequencer has announced to q of these nodes. */
+export function announcedTo(probes: readonly NodeProbe[], quorum: number): Announced {
+  return highestAnnounced(admittedViews({ replies: probes.map(({ reply }) => reply) }), quorum);
 }
 
 /**

@@ -1,5 +1,6 @@
 // What the sequencers say about themselves, merged over all nodes. Of each sequencer, the newest record wins. The
 // records say nothing about leadership. Pure.
+import { expiresAsRecordsDo, RECORD_TTL_MS, recordTtl } from '../nodes/announced.js';
 import type { Height, NodeView, Presence } from '../protocol/types.js';
 
 export interface SequencerRow {
@@ -42,10 +43,6 @@ export interface AbsentSequencer {
   /** How long ago it was last seen, by the nodes' clocks. */
   seenMs: number;
 }
-
-/** A record is renewed every poll and lives for four polls, and at least this long. */
-const RECORD_TTL_MS = 3000;
-const COUNTDOWN_SLACK_MS = 100;
 
 export function mergePresence(views: readonly NodeView[], committed: Height | null): SequencerRow[] {
   const newest = new Map<string, { presence: Presence; timeMs: number }>();
@@ -100,9 +97,8 @@ function isNewer(a: Presence, b: Presence): boolean {
 }
 
 /** Its record on this node was renewed lately: at least half of the record's time is left, and no more than all. */
-function isFresh({ pttlMs, extra }: Presence): boolean {
-  const told = positive(extra['recordTtlMs']);
-  return pttlMs >= (told ?? RECORD_TTL_MS) / 2 && (told === null || pttlMs <= told + COUNTDOWN_SLACK_MS);
+function isFresh(presence: Presence): boolean {
+  return presence.pttlMs >= (recordTtl(presence) ?? RECORD_TTL_MS) / 2 && expiresAsRecordsDo(presence);
 }
 
 /** The sequencers that no node shows any more, the last seen first. */

@@ -66,7 +66,7 @@ export class Eligibility {
     const producing = producer.ready();
     this.could = false;
     const answering = admittedViews(seen).length;
-    const missing = answering < quorum ? '' : this.heedSetBack(seen, head);
+    const missing = answering < quorum ? '' : this.heedSetBack(seen, head, quorum);
     if (answering < quorum) {
       this.reason = `${answering} of the ${quorum} nodes needed answer and are admitted: ${why}`;
     } else if (heads.floor > head) {
@@ -117,8 +117,8 @@ export class Eligibility {
   }
 
   /** Why nobody may lead from here. What the nodes have lost is told, once, also when this store has it. */
-  private heedSetBack(seen: ProbeResult, head: Height): string {
-    const found = this.setBack.judge(seen, head);
+  private heedSetBack(seen: ProbeResult, head: Height, quorum: number): string {
+    const found = this.setBack.judge(seen, head, quorum);
     if (found?.certain === false) this.options.isBehind(); // the next probe says whether it is so
     if (found?.certain === true && !this.setBackTold)
       this.options.emit({ type: 'alarm', code: 'NODES_SET_BACK', reason: found.why });

@@ -2,12 +2,8 @@
 // and every epoch, and has forgotten what it acknowledged. A sequencer announces only blocks that are committed and on
 // its disk, so q nodes held them then. A later probe of q nodes must show one that has them.
 import type { Height } from '../../protocol/types.js';
+import { highestAnnounced, type Announced } from '../../nodes/announced.js';
 import { admittedViews, type ProbeResult } from '../../nodes/probe.js';
-
-interface Told {
-  id: string;
-  height: Height;
-}
 
 export interface Missing {
   /** This store does not have it either, so that nobody may lead from here. */
@@ -19,7 +15,7 @@ export interface Missing {
 
 export class SetBack {
   /** The highest block that the last probe showed as announced by another sequencer, and the one that was here then. */
-  private announced: Told = { id: '', height: 0 };
+  private announced: Announced = { id: '', height: 0 };
 
   constructor(
     private readonly id: string,
@@ -27,15 +23,12 @@ export class SetBack {
   ) {}
 
   /** What this probe of q nodes does not show, although it is known. null: nothing is missing. */
-  judge(seen: ProbeResult, mine: Height): Missing | null {
+  judge(seen: ProbeResult, mine: Height, quorum: number): Missing | null {
     const { announced, own } = this;
     const views = admittedViews(seen);
     const head = Math.max(0, ...views.map((view) => view.head));
     this.own = mine;
-    this.announced = views
-      .flatMap((view) => view.sequencers)
-      .filter(({ id }) => id !== this.id)
-      .reduce<Told>((most, one) => (one.height > most.height ? one : most), { id: '', height: 0 });
+    this.announced = highestAnnounced(views, quorum, this.id);
     const nodes = `no node that answers has a block above ${head}`;
     for (const [told, certain] of [
       [announced, true],
