@@ -5,6 +5,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts', 'test/**/*.test.tsx'],
+    globalSetup: 'test/support/temporary-folder.ts',
     disableConsoleIntercept: true,
     pool: 'forks',
     fileParallelism: false,
