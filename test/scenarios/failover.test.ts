@@ -79,6 +79,8 @@ describe('a cluster under virtual time', () => {
     expect(height).toBeGreaterThan(15);
     await cluster.until(() => b.store.head().height >= height && a.store.head().height >= height, 500, 'the follower');
     for (let h = 1; h <= height; h++) expect(b.store.get(h)?.hash).toBe(a.store.get(h)?.hash);
+    const other = cluster.leader() === a ? b : a;
+    expect(other.refusals, 'what the nodes told the one that came second').toContain('promote_leader LOCK_HELD');
     for (const server of cluster.servers)
       expect(server.state.entries.length).toBeLessThanOrEqual(cluster.limits.retainBlocks);
   });

@@ -101,5 +101,6 @@ describe('re-admission', () => {
     a.nodes[0]!.setCut(false);
     await cluster.until(() => a.store.head().height > height + 5, 5000, 'new blocks');
     await cluster.until(() => cluster.servers[1]!.state.record?.pending === '', 3000, 'B admitted again');
+    expect(a.refusals, 'how the leader learned it').toContain('write_block NOT_ADMITTED');
   });
 });

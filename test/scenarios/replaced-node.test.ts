@@ -87,6 +87,7 @@ describe('replaced node', () => {
         'new blocks for both',
       );
       oneChain(a, b);
+      expect(a.refusals, 'what the old server told the one that led').toContain('write_block WRONG_CLUSTER');
     },
   );
 

@@ -102,6 +102,7 @@ it('a node loses its memory while it rests → it is filled and admitted, and th
   expect(a.store.head().height).toBe(height);
   expect(cluster.servers[2]!.state.entries.length).toBe(cluster.servers[0]!.state.entries.length);
   expect(terms(a)).toEqual([]);
+  expect(a.refusals, 'how the leader learned it').toContain('extend_lock NOT_ADMITTED');
 });
 
 it('two nodes are cut off from the leader while it rests → it gives up by its own clock, before anybody else can lead', async () => {

@@ -102,6 +102,7 @@ test('a block of the holder is still on its way when another one leads → every
     event.type === 'committed' && event.by === 'leader' && event.height > written + 2 ? [event.height] : [],
   );
   expect(later, 'what a committed after the locks were freed').toEqual([]);
+  expect(a.refusals).toContain('write_block FENCING_ERROR');
   oneChain(all);
 });
 

@@ -100,6 +100,7 @@ describe('two servers for one node', () => {
       'the old server to count again',
     );
     expect(cluster.servers[0]!.state.epoch, 'one renewal reaches it').toBeGreaterThan(1000);
+    expect(a.refusals, 'why it is renewed').toContain('begin_admission FENCING_ERROR');
   });
 });
 

@@ -20,6 +20,8 @@ export interface VirtualSequencer {
   store: MemoryStore;
   events: SeqEvent[];
   nodes: SwitchablePort[];
+  /** Which calls nodes refused to this sequencer, and why, each once: `write_block FENCING_ERROR`. */
+  refusals: Set<string>;
 }
 
 export interface VirtualOptions {
@@ -44,6 +46,7 @@ class SwitchablePort implements NodePort {
     private port: MemoryNode,
     private readonly clock: ManualClock,
     private readonly at: (url: string) => MemoryNode | undefined,
+    private readonly refusals: Set<string>,
   ) {}
   get id() {
     return this.port.id;
@@ -54,11 +57,14 @@ class SwitchablePort implements NodePort {
   get connectionGeneration() {
     return this.port.connectionGeneration + this.cuts;
   }
-  call: NodePort['call'] = (call, limitMs) =>
-    this.guard(
+  call: NodePort['call'] = async (call, limitMs) => {
+    const reply = await this.guard(
       () => this.inTime(call.script === 'write_block' ? [call.block] : [], () => this.port.call(call, limitMs)),
       limitMs,
     );
+    if (reply.outcome === 'refused') this.refusals.add(`${call.script} ${reply.reason}`);
+    return reply;
+  };
   backfill: NodePort['backfill'] = (batch, limitMs) =>
     this.cut
       ? this.silent(limitMs).then((reply) => [reply])
@@ -187,12 +193,14 @@ export class VirtualCluster {
       wall: () => this.clock.wall() + wallAheadMs(),
       after: (ms, run) => this.clock.after(ms, run),
     };
-    const nodes = this.servers.map(
-      (server) =>
-        new SwitchablePort(new MemoryNode(server, IDENTITY, this.clock), this.clock, (url) => {
-          const there = this.elsewhere.get(url);
-          return there && new MemoryNode(there, IDENTITY, this.clock, server.id);
-        }),
+    const refusals = new Set<string>();
+    const portTo = (node: MemoryNode, at: (url: string) => MemoryNode | undefined) =>
+      new SwitchablePort(node, this.clock, at, refusals);
+    const nodes = this.servers.map((server) =>
+      portTo(new MemoryNode(server, IDENTITY, this.clock), (url) => {
+        const there = this.elsewhere.get(url);
+        return there && new MemoryNode(there, IDENTITY, this.clock, server.id);
+      }),
     );
     const inbox = new Inbox({
       store,
@@ -210,7 +218,7 @@ export class VirtualCluster {
       openNode: ({ id: node, url }) => {
         const there = this.elsewhere.get(url);
         if (!there) return Promise.reject(new Error(`no server at ${url}`));
-        const port = new SwitchablePort(new MemoryNode(there, IDENTITY, this.clock, node), this.clock, () => undefined);
+        const port = portTo(new MemoryNode(there, IDENTITY, this.clock, node), () => undefined);
         return this.mayOpen(id).then(() => port);
       },
       ...(overrides.agreedProducer === undefined ? {} : { agreedProducer: overrides.agreedProducer }),
@@ -235,7 +243,7 @@ export class VirtualCluster {
       peers: [],
       emit: (event) => void events.push(event),
     });
-    const made = { id, sequencer, store, events, nodes };
+    const made = { id, sequencer, store, events, nodes, refusals };
     this.sequencers.push(made);
     sequencer.start();
     return made;
