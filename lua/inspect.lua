@@ -94,6 +94,13 @@ for section, fields in pairs(brief == '1' and {} or INFO_FIELDS) do
   end
 end
 
+-- A retired server refuses every call, whoever asks.
+local function why_retired(named, moved_to)
+  if moved_to == 'removed' then return 'the lane was removed: its memory here is retired' end
+  local from = 'it was retired from cluster ' .. string.sub(named, 9)
+  return string.find(moved_to, '^%l+://') and from .. ': its successor is at ' .. moved_to or from .. ' and counts for nothing'
+end
+
 local record = {}
 for i = 1, #pairs_of_record, 2 do record[pairs_of_record[i]] = pairs_of_record[i + 1] end
 local run = run_id(server, replication, record.run)
@@ -105,6 +112,8 @@ elseif not record.cluster then
   local bare = #pairs_of_record == 0 and redis.call('EXISTS', lock_key, epoch_key, stream_key, orphans_key) == 0
   admission = bare and 'pristine' or 'wiped'
   why = bare and '' or 'keys of a former life without an admission record'
+elseif string.sub(record.cluster, 1, 8) == 'retired:' then
+  admission, why = 'foreign', why_retired(record.cluster, record.moved_to or '')
 elseif cluster ~= '' and record.cluster ~= cluster then
   admission, why = 'foreign', 'the record names cluster ' .. record.cluster
 elseif node_id ~= '' and record.node ~= node_id then

@@ -15,7 +15,21 @@ export function generationOf(cluster: string): number {
   return generation <= MAX_GENERATION ? generation : 0;
 }
 
+const RETIRED = /^retired:/;
+/** What `retire_node` notes as the successor when the whole lane was removed (`seq lane rm`). */
+export const REMOVED = 'removed';
+
+/** A server that was retired refuses every call, for good. */
+export function isRetired({ cluster }: { cluster: string }): boolean {
+  return RETIRED.test(cluster);
+}
+
+/** The node was retired because its lane was removed. One node that left a lane says nothing about the lane. */
+export function isOfRemovedLane(node: { cluster: string; movedTo?: string }): boolean {
+  return isRetired(node) && node.movedTo === REMOVED;
+}
+
 /** The cluster of which a record speaks: a server that was retired from it names it, too, and is no node of it. */
 export function clusterNamed(cluster: string): string {
-  return cluster.replace(/^retired:/, '');
+  return cluster.replace(RETIRED, '');
 }

@@ -148,6 +148,41 @@ describe('lanes that are removed', () => {
     expect(await lanesOf()).not.toContain('one');
   });
 
+  test.each(['run', 'run --bootstrap', 'run --no-readmit'])(
+    '%s: of a removed lane → it ends with LANE_REMOVED, and says what lists the others',
+    async (command) => {
+      const args = [...command.split(' '), '--id', 'seq-one', '--lane', 'one', '--store', `${home}/again`];
+      const ran = await runSeq(home, [...args, ...lab.nodeFlags.flatMap((flag) => ['--node', flag])]);
+      expect([ran.code, ran.signal], ran.stdout).toEqual([76, null]);
+      expect(JSON.parse(ran.stdout.trim().split('\n').at(-1)!)).toMatchObject({
+        event: 'stopped',
+        code: 'LANE_REMOVED',
+      });
+      expect(ran.stderr).toMatch(/^LANE_REMOVED: lane one was removed.*\n[^]*changed: nothing\n[^]*seq lane ls/);
+    },
+  );
+
+  test.each(['status', 'check quorum', 'doctor', 'stream tail', 'repair plan', 'stepdown --yes'])(
+    '%s: of a removed lane → that is said, and not that the servers are of another cluster',
+    async (command) => {
+      const args = [...command.split(' '), '--lane', 'one', ...lab.nodeFlags.flatMap((flag) => ['--node', flag])];
+      const { stdout, stderr } = await runSeq(home, [...args, '--node-timeout', '1s']);
+      expect(stdout + stderr).toContain('the lane was removed');
+      expect(stdout + stderr).not.toContain('another cluster');
+    },
+  );
+
+  test('lane ls, status: one node of a lane left it → the lane is not called removed', async () => {
+    await clients[2]!.hset('seq:tile-9:node:admission', 'moved_to', '-');
+    const named = String(await clients[2]!.hget('seq:tile-9:node:admission', 'cluster'));
+    await clients[2]!.hset('seq:tile-9:node:admission', 'cluster', `retired:${named}`);
+    const { stdout } = await seq(['status', '--lane', 'tile-9']);
+    expect(stdout).toContain(`it was retired from cluster ${named} and counts for nothing`);
+    expect(stdout).not.toContain('LANE_REMOVED');
+    const again = await seq(['lane', 'add', 'tile-9']);
+    expect([again.code, again.error]).toEqual([0, null]);
+  });
+
   test('lane rm: again → there is nothing left to do', async () => {
     const { data } = await seq(['lane', 'rm', 'one', '--dry-run']);
     expect((await seq(['lane', 'rm', 'one', '--confirm', data!.digest])).code).toBe(0);

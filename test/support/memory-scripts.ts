@@ -25,6 +25,7 @@ import {
   type Refused,
   type ReplyTo,
 } from '../../src/core/protocol/types.js';
+import { isRetired } from '../../src/core/generation.js';
 import {
   compareVersions,
   contradicts,
@@ -685,6 +686,7 @@ function retireNode(s: MemoryNodeState, call: Call<'retire_node'>): Reply<'retir
   const memory = record.pending || record.incarnation;
   if (memory !== call.expect) return refused('EXPECTATION', { why: 'incarnation', actual: memory });
   record.cluster = `retired:${record.cluster}`;
+  record.movedTo = call.movedTo;
   return accepted(s, {});
 }
 
@@ -826,8 +828,8 @@ function forgetLane(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string
   const { record, lanes, aside, runId, lives } = s;
   Object.assign(s, emptyNodeState(runId, lives), { lanes, aside });
   if (record === null) return accepted(s, {});
-  const { cluster, node, run, incarnation, pending, challenge } = record;
-  s.record = { ...freshRecord(cluster, node, run, ''), incarnation, pending, challenge };
+  const { cluster, node, run, incarnation, pending, challenge, movedTo = '' } = record;
+  s.record = { ...freshRecord(cluster, node, run, ''), incarnation, pending, challenge, movedTo };
   return accepted(s, {});
 }
 
@@ -861,8 +863,9 @@ function noteLanes(s: MemoryNodeState, { entries }: Call<'note_lanes'>): Reply<'
 
 function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, now: number): NodeView {
   const record = s.record;
-  // What the caller does not know is not judged.
+  // What the caller does not know is not judged. A retired node is foreign to everybody.
   const foreign =
+    (record !== null && isRetired(record)) ||
     wrongCluster(
       s,
       identity.cluster === '' ? { ...identity, cluster: s.record?.cluster ?? '' } : identity,
@@ -885,6 +888,7 @@ function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, no
     incarnation: record?.incarnation ?? '',
     pending: record?.pending ?? '',
     ...(record?.challenge ? { challenge: record.challenge } : {}),
+    ...(record?.movedTo ? { movedTo: record.movedTo } : {}),
     config: stray === '' ? (record?.config ?? '') : '',
     admittedRunId: record?.run ?? '',
     runId: s.runId,

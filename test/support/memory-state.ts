@@ -44,6 +44,8 @@ export interface MemoryRecord {
   challenge: string;
   /** The configuration that it knows; '' none. */
   config: string;
+  /** Only in a retired node. */
+  movedTo?: string;
 }
 
 export interface MemoryNodeState {
@@ -158,6 +160,7 @@ export function cloneNodeState(s: MemoryNodeState): MemoryNodeState {
             usedNonces: r.usedNonces,
             challenge: r.challenge,
             config: r.config,
+            ...(r.movedTo === undefined ? {} : { movedTo: r.movedTo }),
           },
     entries: s.entries.slice(),
     orphans: s.orphans,

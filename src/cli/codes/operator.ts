@@ -28,9 +28,9 @@ export const OPERATOR = {
     todo: ['seq status', 'try again'],
   },
   LANE_REMOVED: {
-    meaning: 'A lane of this name was removed, and a name is used once: stores may still hold its chain.',
-    causes: ['seq lane rm removed it'],
-    todo: ['choose another name'],
+    meaning: 'A lane of this name was removed. A name is used once: stores may still hold its chain.',
+    causes: ['seq lane rm removed it, and retired its memory on the nodes: nobody can lead it any more'],
+    todo: ['name another lane: seq lane ls', 'for a new lane: choose another name'],
   },
   LANE_NOT_FOUND: {
     meaning: 'The cluster lists no lane of this name.',

@@ -1,7 +1,7 @@
 // What is wrong with one node alone: it asks for a password, lacks rights, is no fit server, or is of another cluster.
 // Whether the others are enough without it is decided elsewhere (run-preflight.ts).
 import { EXIT, SeqError } from '../../core/errors.js';
-import { familyOf } from '../../core/generation.js';
+import { familyOf, isOfRemovedLane, isRetired } from '../../core/generation.js';
 import { refuseUnfit } from '../../core/operate/bootstrap.js';
 import type { NodePort } from '../../core/ports.js';
 import { deniedText, grantOn } from '../../core/view/no-answer.js';
@@ -83,6 +83,11 @@ export function clusteredNodes(replies: readonly Answer[]): Fault[] {
 export function unfitNodes(cluster: Cluster, seen: readonly Seen[]): Fault[] {
   return seen.flatMap(({ port, view }): Fault[] => {
     const ours = cluster.identity.cluster;
+    if (isOfRemovedLane(view)) return [{ node: port, error: laneRemoved(cluster.identity.lane, port) }];
+    if (isRetired(view)) {
+      const why = 'a retired server refuses every call, for good: it can be a node again once it is empty';
+      return [{ node: port, error: notThisNode(`${port.id} (${port.url}): ${view.admissionWhy}`, port.url, why) }];
+    }
     if (view.cluster !== '' && ours !== '' && familyOf(view.cluster) !== familyOf(ours)) {
       const error = notThisNode(
         `${port.id} (${port.url}) belongs to cluster ${view.cluster}, the others to ${ours}`,
@@ -120,6 +125,17 @@ export async function nodesWithoutRights(cluster: Cluster): Promise<Fault[]> {
       next: [grantOn(node.url, reply.value.grant)],
     });
     return [{ node, error }];
+  });
+}
+
+function laneRemoved(lane: string, { id, url }: NodePort): SeqError {
+  return new SeqError({
+    code: 'LANE_REMOVED',
+    exit: EXIT.precondition,
+    message: `lane ${lane} was removed: ${id} (${url}) has given it up for good`,
+    why: 'seq lane rm has retired its memory on the nodes, so that nobody can lead it any more',
+    changed: 'nothing',
+    next: ['name another lane (--lane): seq lane ls lists them'],
   });
 }
 

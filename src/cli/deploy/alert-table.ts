@@ -24,6 +24,7 @@ const MEMORY_LOST = 'A node was wiped, or restored from an old dump';
 /** The findings of `seq status`: the metric `seq_finding` has their codes. */
 export const FINDING_ALERTS = {
   WRONG_CLUSTER: see(null, 'critical'),
+  LANE_REMOVED: see(null, 'critical', 'seq lane ls'),
   CLUSTER_MIXED: see(null, 'critical', 'seq config show'),
   SAME_SERVER: see(null, 'critical', 'seq config show'),
   TWO_LEADERS: see(null, 'critical', 'seq node list'),

@@ -1,6 +1,6 @@
 // What do the nodes hold of one lane? The same servers hold many lanes; each lane has its own record there.
 import { quorumOf } from '../config.js';
-import { familyOf } from '../generation.js';
+import { familyOf, isOfRemovedLane } from '../generation.js';
 import { askAll } from '../nodes/ask-all.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
@@ -16,8 +16,6 @@ export interface LaneProbe {
 /** `made`: q nodes are admitted. `begun`: there is something, but no q. */
 export type LaneShows = 'nothing' | 'begun' | 'made' | 'removed' | 'other-cluster' | 'too-few-answers';
 
-const RETIRED = 'retired:';
-
 export async function probeLane(nodes: NodePort[], limitMs: number, clock: Clock): Promise<LaneProbe> {
   return {
     nodes,
@@ -29,15 +27,11 @@ export function viewsOf({ replies }: LaneProbe): NodeView[] {
   return replies.flatMap((reply) => (reply.outcome === 'accepted' ? [reply.value] : []));
 }
 
-export function isRetired(view: Pick<NodeView, 'cluster'>): boolean {
-  return view.cluster.startsWith(RETIRED);
-}
-
 /** `cluster`: the one that the lane should belong to, in whatever generation. */
 export function whatLaneShows(probe: LaneProbe, cluster: string): LaneShows {
   const views = viewsOf(probe);
   const quorum = quorumOf(probe.nodes.length);
-  if (views.some(isRetired)) return 'removed';
+  if (views.some(isOfRemovedLane)) return 'removed';
   const strange = views.some((view) => view.cluster !== '' && familyOf(view.cluster) !== familyOf(cluster));
   if (strange) return 'other-cluster';
   if (views.length < quorum) return 'too-few-answers';

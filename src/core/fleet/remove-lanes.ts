@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { quorumOf } from '../config.js';
 import { EXIT, SeqError } from '../errors.js';
-import { familyOf } from '../generation.js';
+import { clusterNamed, familyOf, isRetired, REMOVED } from '../generation.js';
 import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { pause } from '../nodes/pause.js';
 import type { NodePort, Random } from '../ports.js';
@@ -12,7 +12,7 @@ import { describeReply } from '../protocol/describe.js';
 import type { NodeView } from '../protocol/types.js';
 import { namesText } from './add-lanes.js';
 import type { LaneEntry, LaneState, Lanes } from './entries.js';
-import { inTurns, isRetired, probeLane, viewsOf, type LaneProbe } from './lane-nodes.js';
+import { inTurns, probeLane, viewsOf, type LaneProbe } from './lane-nodes.js';
 import { changeLanes, readRegistry, type RegistryNodes } from './registry.js';
 
 export interface RemovePlan {
@@ -190,7 +190,7 @@ async function deleteOn(at: number, view: NodeView, name: string, options: Remov
   // A node without any key of the lane has nothing to give up.
   if (view.admission === 'pristine') return '';
   const retired = isRetired(view);
-  const own = retired ? view.cluster.slice('retired:'.length) : view.cluster;
+  const own = clusterNamed(view.cluster);
   if (own !== '' && familyOf(own) !== familyOf(cluster)) return `it belongs to cluster ${own}`;
   // The script takes calls of the generation that the record names.
   const nodes = openLane(name, own === '' ? cluster : own);
@@ -198,7 +198,7 @@ async function deleteOn(at: number, view: NodeView, name: string, options: Remov
   try {
     if (!retired && own !== '') {
       const expect = view.pending || view.incarnation;
-      const reply = await node.call({ script: 'retire_node', expect, movedTo: 'removed' }, limitMs);
+      const reply = await node.call({ script: 'retire_node', expect, movedTo: REMOVED }, limitMs);
       if (reply.outcome !== 'accepted') return describeReply(reply);
     }
     const reply = await node.call({ script: 'forget_lane' }, limitMs);

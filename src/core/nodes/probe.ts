@@ -1,7 +1,7 @@
 // A sequencer's probe of all nodes: which nodes answer, which are free, what do they hold? This is the pre-vote of
 // docs/PROTOCOL.md section 5. Only nodes that *say* that they are admitted and free count. A node without an answer is
 // not "free".
-import { familyOf, generationOf, clusterNamed } from '../generation.js';
+import { clusterNamed, familyOf, generationOf, isOfRemovedLane } from '../generation.js';
 import type { Clock, NodePort } from '../ports.js';
 import { memberOf, quorumFor, type Configuration } from '../protocol/configuration.js';
 import { quorumOf } from '../protocol/quorum.js';
@@ -215,4 +215,17 @@ export function recoveredTo(seen: ProbeResult, quorum: number, cluster: string):
     return familyOf(shown) === familyOf(cluster) && generationOf(shown) > generationOf(cluster) ? [shown] : [];
   });
   return later.length >= quorum ? (later.sort().at(-1) as string) : null;
+}
+
+/** The nodes that have given the lane up (`seq lane rm`), when too few are left for a quorum. [] otherwise. */
+export function laneRemovedOn(
+  seen: ProbeResult,
+  nodes: readonly { id: string }[],
+  quorum: number,
+  members: number,
+): string[] {
+  const retired = seen.replies.flatMap((reply, i) =>
+    reply?.outcome === 'accepted' && isOfRemovedLane(reply.value) ? [nodes[i]!.id] : [],
+  );
+  return members - retired.length < quorum ? retired : [];
 }

@@ -393,6 +393,8 @@ export interface NodeView extends HeadFacts {
   cluster: string;
   /** The node id in its record, '' when there is none. */
   node: string;
+  /** Of a retired server: the address of its successor, '-' without one, 'removed' when its lane was removed. */
+  movedTo?: string;
   incarnation: Incarnation;
   /** `bootstrap:<nonce>` during a bootstrap, the bare nonce during a re-admission, '' otherwise. */
   pending: string;

@@ -188,6 +188,7 @@ function parseView(values: unknown[]): NodeView {
     ...(stray === '' ? {} : { strayConfig: of('config') }),
     cluster: of('cluster'),
     node: of('node'),
+    ...(admitted.has('moved_to') ? { movedTo: of('moved_to') } : {}),
     incarnation: of('incarnation'),
     pending: of('pending'),
     ...challenged(of('challenge')),

@@ -27,6 +27,7 @@ const VERDICT_RANK: Record<Verdict, number> = { OK: 0, WARN: 1, UNKNOWN: 2, CRIT
  */
 const SPEAKS: Record<Exclude<ReasonCode, 'OK'>, CheckName | 'own'> = {
   WRONG_CLUSTER: 'quorum',
+  LANE_REMOVED: 'quorum',
   CLUSTER_MIXED: 'quorum',
   SAME_SERVER: 'quorum',
   TWO_LEADERS: 'leader',
@@ -103,7 +104,14 @@ function findingOf(view: ClusterView, codes: readonly string[]): Answer | null {
 function noQuorum({ view }: Seen): Answer | null {
   if (votersOf(view) >= view.quorum) return null;
   return (
-    findingOf(view, ['WRONG_CLUSTER', 'CLUSTER_MIXED', 'NOT_INITIALISED', 'NO_QUORUM', 'NODE_DENIED']) ?? {
+    findingOf(view, [
+      'LANE_REMOVED',
+      'WRONG_CLUSTER',
+      'CLUSTER_MIXED',
+      'NOT_INITIALISED',
+      'NO_QUORUM',
+      'NODE_DENIED',
+    ]) ?? {
       verdict: 'CRIT',
       reason: `${votersOf(view)} of ${view.configured} nodes can vote, ${view.quorum} are needed`,
       reasonCode: 'NO_QUORUM',

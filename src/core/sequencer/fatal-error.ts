@@ -13,6 +13,16 @@ export function fatalError(code: ErrorCode, detail: string, cause: unknown): Seq
       next: ['start this sequencer again: its store is as it was'],
     });
   }
+  if (code === 'LANE_REMOVED') {
+    return new SeqError({
+      code,
+      exit: EXIT.precondition,
+      message: detail,
+      why: 'seq lane rm has retired its memory on the nodes, so that nobody can lead it any more',
+      changed: 'nothing',
+      next: ['name another lane (--lane): seq lane ls lists them', 'its store is as it was'],
+    });
+  }
   if (code === 'DUPLICATE_ID') {
     return new SeqError({
       code,

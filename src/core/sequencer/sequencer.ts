@@ -25,7 +25,15 @@ import { Follower } from './follow/follower.js';
 import { fatalError } from './fatal-error.js';
 import { LeaderRequests } from './leader-requests.js';
 import { localChain } from './local-chain.js';
-import { blockedBy, probe, recoveredTo, unconfigured, votesOf, type ProbeResult } from '../nodes/probe.js';
+import {
+  blockedBy,
+  laneRemovedOn,
+  probe,
+  recoveredTo,
+  unconfigured,
+  votesOf,
+  type ProbeResult,
+} from '../nodes/probe.js';
 import { Membership } from './lead/membership.js';
 import { OwnPresence } from './own-presence.js';
 import { Presences } from './presence.js';
@@ -556,6 +564,9 @@ export class Sequencer implements SequencerApi {
         'CLUSTER_RECOVERED',
         `this cluster was recovered: it is ${next} now, this sequencer was started in ${this.options.identity.cluster}`,
       );
+    const removedOn = laneRemovedOn(seen, nodes, this.membership.quorum, this.membership.nodes.length);
+    if (removedOn.length > 0)
+      return this.fail('LANE_REMOVED', `this lane was removed: ${removedOn.join(', ')} have given it up for good`);
     const { configuration } = this.membership;
     const { votes, why } = votesOf(seen, nodes, id, { at, configuration });
     const couldNot = !this.eligibility.ready;

@@ -19,6 +19,7 @@ export type Verdict = 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN';
 export type ReasonCode =
   | 'OK'
   | 'WRONG_CLUSTER'
+  | 'LANE_REMOVED'
   | 'CLUSTER_MIXED'
   | 'SAME_SERVER'
   | 'TWO_LEADERS'

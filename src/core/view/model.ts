@@ -3,6 +3,7 @@
 // the members of the cluster's configuration (membership.ts). A node without an answer has a row and counts as lost. It
 // never counts as a "no", or as empty. docs/PROTOCOL.md sections 1, 7, 8 and 9.
 import { quorumOf } from '../config.js';
+import { isOfRemovedLane } from '../generation.js';
 import { shownBy } from '../protocol/copies.js';
 import {
   MAX_EPOCH_LEAP,
@@ -103,6 +104,7 @@ export function summarize(probed: readonly NodeProbe[], options: SummarizeOption
     ...judge(
       {
         ...facts,
+        retired: answers.filter(({ view }) => isOfRemovedLane(view)).map(({ id }) => id),
         copied: copiedNodes(probes, facts.cluster),
         otherLeader: otherLeaderOf({ strangers, members: probes }, facts.cluster, leader?.id ?? ''),
         clusters: answers.map((a) => ({ id: a.id, cluster: a.view.cluster })),

@@ -4,6 +4,7 @@ import type { ClusterView, Finding, ReasonCode } from './cluster-view.js';
 
 const LASTING: readonly ReasonCode[] = [
   'WRONG_CLUSTER',
+  'LANE_REMOVED',
   'CLUSTER_MIXED',
   'NOT_INITIALISED',
   'NO_QUORUM',

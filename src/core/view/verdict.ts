@@ -20,6 +20,8 @@ type Facts = Omit<ClusterView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'f
   clocks: readonly OffClock[];
   otherLeader: OtherLeader | null;
   copied: readonly CopiedNode[];
+  /** Members whose memory was retired because the lane was removed. */
+  retired: string[];
 };
 
 export function judge(
@@ -30,7 +32,8 @@ export function judge(
   const whole = clusterFindings(facts, target, options);
   // When the cluster itself is missing, a line for each node would only repeat that.
   const explained = whole.some(
-    (f) => f.code === 'NOT_INITIALISED' || f.code === 'WRONG_CLUSTER' || f.code === 'CLUSTER_MIXED',
+    ({ code }) =>
+      code === 'NOT_INITIALISED' || code === 'WRONG_CLUSTER' || code === 'CLUSTER_MIXED' || code === 'LANE_REMOVED',
   );
   const findings = explained
     ? whole
@@ -65,7 +68,8 @@ export function judge(
 /** What is wrong with the cluster as a whole. A cluster that cannot be judged further has one finding that says so. */
 function clusterFindings(facts: Facts, target: string, options: SummarizeOptions): Finding[] {
   const broken = [...sharedServers(facts), ...conflictFindings(facts, target), ...secondLeader(facts, target)];
-  const unfit = otherCluster(facts) ?? notInitialised(facts, target) ?? noQuorum(facts, target, options);
+  const unfit =
+    removedLane(facts) ?? otherCluster(facts) ?? notInitialised(facts, target) ?? noQuorum(facts, target, options);
   if (unfit !== null) return [...broken, unfit];
   return [...broken, ...setBackFindings(facts, target, options), ...leaderFindings(facts, target, options)];
 }
@@ -125,6 +129,15 @@ function secondLeader({ otherLeader }: Facts, target: string): Finding[] {
       [`stop sequencer ${id}: its list of nodes is not the one of this cluster`, `seq node list${target}`],
     ),
   ];
+}
+
+/** Too few nodes are left that could ever lead the lane again. */
+function removedLane(facts: Facts): Finding | null {
+  const { retired, configured, quorum } = facts;
+  if (configured - retired.length >= quorum) return null;
+  return crit('LANE_REMOVED', `the lane was removed: ${list(retired)} have given it up for good`, retired, [
+    'name another lane (--lane): seq lane ls lists them',
+  ]);
 }
 
 /** The nodes belong to another cluster, or to several. */
