@@ -289,6 +289,18 @@ export interface SequencerStatus {
 }
 
 /** A sequencer as the HTTP server and the tests see it. */
+/** When one process saw a block: ms since 1970 by its own clock. null: it has not happened here. */
+export interface BlockTimes {
+  height: Height;
+  hash: Hash;
+  /** Its term sent the block to the nodes. */
+  proposedMs: number | null;
+  /** It knew that the block is committed. */
+  committedMs: number | null;
+  /** The block was on this disk. Receipts are given from then on. */
+  syncedMs: number | null;
+}
+
 export interface SequencerApi {
   status(): SequencerStatus;
   /** Resolves when the outcome of every item is settled. Outcomes come in the order of the items. */
@@ -307,6 +319,10 @@ export interface SequencerApi {
   >;
   /** From the local store. */
   block(height: Height): CommittedBlock | undefined;
+  /** Where the item of this key is, from the local store. See ChainStore. */
+  receipt(key: string): ReturnType<ChainStore['receipt']>;
+  /** When this process saw the block at this height. undefined: not in this process' life, or too long ago. */
+  blockTimes(height: Height): BlockTimes | undefined;
   /**
    * Committed (and synced) blocks from `from` on, live. It ends when it is aborted or the process stops. Below the
    * store's own first block it throws SeqError NOT_FOUND.

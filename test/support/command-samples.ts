@@ -51,6 +51,7 @@ export const SAMPLES: [id: string, sample: Sample][] = [
   ['context:use', { args: ['other'] }],
   ['context:rm', { args: ['other'] }],
   ['submit', { args: [...LAB, 'items.txt'] }],
+  ['trace', { args: [...LAB, '--height', '1'], exit: [0, 1], probe: true }],
   ['bench', { args: [...LAB, '--dry-run'] }],
   ['hold', { args: [...LAB, '--for', '1m', '--reason', 'a test'] }],
   ['resume', { args: LAB }],

@@ -121,6 +121,13 @@ export class FakeSequencer implements SequencerApi {
   block(height: number) {
     return this.blocks[height - this.floor - 1];
   }
+  receipt(key: string) {
+    return this.keys.get(key);
+  }
+  blockTimes(height: number) {
+    const block = this.block(height);
+    return block && { height, hash: block.hash, proposedMs: 1, committedMs: 2, syncedMs: 3 };
+  }
 
   async *follow(from: number, signal: AbortSignal): AsyncIterable<CommittedBlock> {
     if (from <= this.floor)

@@ -222,6 +222,26 @@ export const VERDICTS = {
       '--peer URL names one that does not announce itself',
     ],
   },
+  ITEM_FOUND: {
+    meaning: 'The item is in a committed block.',
+    causes: [],
+    todo: ['nothing'],
+  },
+  ITEM_WAITS: {
+    meaning: 'A sequencer has received the item, and no block holds it yet.',
+    causes: ['its block is being committed', 'nobody leads, and the item waits for the next leader'],
+    todo: ['seq status'],
+  },
+  ITEM_NOT_SEEN: {
+    meaning: 'Every sequencer answered, and none has the item in its chain.',
+    causes: ['it was never submitted', 'it was refused', 'its key is older than what sequencers remember', 'a typo'],
+    todo: ['submit it again under the same key'],
+  },
+  ITEM_UNKNOWN: {
+    meaning: 'Nobody who answered has the item in the chain, and not everybody answered.',
+    causes: ['a sequencer is down', 'its address or token is wrong', 'its store is damaged there'],
+    todo: ['seq status', 'seq trace with --http URL of the sequencer that is missing'],
+  },
   EMPTY: {
     meaning: 'The node answers and holds no keys of seq.',
     causes: ['a new server', 'lost data'],

@@ -191,6 +191,8 @@ function processApi(id: string, cluster: Cluster, loop: LoopClock): SequencerApi
     confirmHead: none,
     block: none,
     follow: none,
+    receipt: none,
+    blockTimes: none,
   };
 }
 

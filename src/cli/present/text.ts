@@ -318,3 +318,10 @@ export function renderText(result: Result, style: TextStyle): string {
         : people(result, style);
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
 }
+
+/** `2026-01-31 12:34:56.789`, UTC. '' for a time that no clock shows. */
+export function isoTime(ms: number): string {
+  return Number.isFinite(ms) && ms > 0 && ms < 8.64e15
+    ? new Date(ms).toISOString().replace('T', ' ').replace('Z', '')
+    : '';
+}

@@ -23,7 +23,7 @@ const FIRST: [command: string, does: string][] = [
 /** Every command and topic of the first level. What is in no group is shown last, under MORE. */
 const GROUPS: [title: string, names: string[]][] = [
   ['START', ['lab', 'context', 'config', 'cluster', 'lane', 'run', 'service', 'submit', 'completion']],
-  ['LOOK', ['status', 'watch', 'history', 'stream', 'alerts', 'dashboard', 'explain']],
+  ['LOOK', ['status', 'watch', 'history', 'stream', 'trace', 'alerts', 'dashboard', 'explain']],
   ['JUDGE', ['check', 'wait', 'doctor']],
   ['REPAIR', ['repair', 'node', 'epoch', 'stepdown', 'hold', 'resume']],
   ['PROVE', ['chaos', 'bench']],

@@ -15,6 +15,7 @@ import type { Block, Epoch, Height } from '../protocol/types.js';
 import { ClockWatch } from './clock-watch.js';
 import { ChainTime, timesOf, type HeardTime } from './lead/chain-time.js';
 import { BlockFeed } from './block-feed.js';
+import { RecentBlockTimes } from './block-times.js';
 import { BringUp } from './follow/bring-up.js';
 import { whereTheyPart } from '../stream/divergence.js';
 import { DiskWatch } from './disk-watch.js';
@@ -95,6 +96,7 @@ export class Sequencer implements SequencerApi {
   private readonly requests: LeaderRequests;
   private readonly bringUp: BringUp;
   private readonly feed: BlockFeed;
+  private readonly times: RecentBlockTimes;
   private readonly own: OwnPresence;
   private readonly twin: Twin;
   private readonly storeRepairs: StoreRepairs;
@@ -119,6 +121,7 @@ export class Sequencer implements SequencerApi {
     const { nodes, clock, store, timing, limits, producer, emit } = options;
     this.turnedAt = clock.now();
     this.startedAtMs = clock.wall();
+    this.times = new RecentBlockTimes(() => clock.wall());
     this.failure = new Promise((resolve) => (this.settleFailure = resolve));
     // A part that needs a later one is given a function, which is called only when all of them are there.
     this.membership = this.makeMembership();
@@ -273,8 +276,10 @@ export class Sequencer implements SequencerApi {
       timestamp: () => this.chainTime.next(store.head().timestamp, clock.now()),
       caughtUp: () => (producer.needsChain ? this.pipeline.drained() : this.pipeline.room()),
       syncing: () => this.pipeline.syncing(),
-      onProposed: ({ height, hash }, items) =>
-        emit({ type: 'proposed', height, hash, epoch: this.leadership.driver?.state.epoch ?? 0, items }),
+      onProposed: ({ height, hash }, items) => {
+        this.times.proposed({ height, hash });
+        emit({ type: 'proposed', height, hash, epoch: this.leadership.driver?.state.epoch ?? 0, items });
+      },
     });
   }
 
@@ -483,6 +488,14 @@ export class Sequencer implements SequencerApi {
     return this.feed.proven(height);
   }
 
+  receipt(key: string): ReturnType<SequencerApi['receipt']> {
+    return this.options.store.receipt(key);
+  }
+
+  blockTimes(height: Height): ReturnType<SequencerApi['blockTimes']> {
+    return this.times.at(height);
+  }
+
   follow(from: Height, signal: AbortSignal): AsyncIterable<CommittedBlock> {
     return this.feed.follow(from, signal);
   }
@@ -497,6 +510,7 @@ export class Sequencer implements SequencerApi {
   }
 
   private take(block: Block, epoch: Epoch, by: 'leader' | 'follower', commitMs: number): void {
+    this.times.committed(block);
     this.pipeline.take({ ...block, epoch });
     this.clusterState.reached(block.height);
     if (by === 'leader') this.own.committed(commitMs);
@@ -528,6 +542,7 @@ export class Sequencer implements SequencerApi {
   }
 
   private async deliver(block: CommittedBlock): Promise<void> {
+    this.times.synced(block.height);
     this.options.inbox.settle(block);
     this.pipeline.reached(block);
     this.options.emit({ type: 'stored', height: block.height });

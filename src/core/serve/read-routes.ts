@@ -29,7 +29,7 @@ interface FeedQuery {
 }
 
 /** Digits only (`1e3` and `0x10` are not heights), from 1, within 2^53−1. */
-function heightOf(text: unknown, name: string): number {
+export function heightOf(text: unknown, name: string): number {
   const height = typeof text === 'string' && /^\d{1,16}$/.test(text) ? Number(text) : NaN;
   if (!(height >= 1 && height <= Number.MAX_SAFE_INTEGER))
     throw malformed(`${name} is not a height`, 'a height is written in decimal digits, from 1 to 2^53-1');

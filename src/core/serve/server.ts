@@ -18,9 +18,11 @@ import { BodyReader } from './body.js';
 import { LANE_PREFIX, laneNeeded, laneOf, lanesRoute, laneUrl, type LaneDirectory } from './lanes.js';
 import { Metrics, type MetricsOptions, type ServerMetrics } from './metrics.js';
 import { FEED_ROUTE, readRoutes } from './read-routes.js';
+import { RecentSubmissions } from './recent-submissions.js';
 import { healthRoutes } from './health-routes.js';
 import type { HttpToken, Scope } from './tokens.js';
 import { submitRoute } from './submit-route.js';
+import { traceRoute } from './trace-route.js';
 
 export interface HttpServerOptions {
   /** Of one lane. Of a process that runs many, `status` alone is asked: who it is, and whether its loop turns. */
@@ -116,6 +118,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const app = createApp(options, bounds, bounds.connections, true);
   const feeds = { open: 0 };
   const bodies = new BodyReader(limits);
+  const recent = new RecentSubmissions();
   const directory = options.lanes ?? onlyLane(options.api);
   const apiOf = options.lanes === undefined ? () => options.api : laneNeeded;
   for (const one of [
@@ -130,9 +133,11 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       stallMs: bounds.stallMs,
       closing: closing.signal,
     });
+    traceRoute(app, { ...one, recent });
     submitRoute(app, {
       ...shared,
       bodies,
+      recent,
       submitMs: bounds.submitMs,
       connectMs: bounds.connectMs,
       holdMs: bounds.holdMs,
@@ -311,6 +316,7 @@ function createApp(
           'GET /v1/blocks?from=HEIGHT',
           'GET /v1/head',
           'GET /v1/status',
+          'GET /v1/trace?key=KEY',
           'GET /v1/lanes',
           'POST /v1/lanes/LANE/submit',
           'GET /livez',

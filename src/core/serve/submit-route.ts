@@ -12,6 +12,7 @@ import { envelope, failureOf, HttpError, retryAfter, unavailable, type HttpFailu
 import { HOP_HEADER } from './forward.js';
 import type { HttpLimits } from './limits.js';
 import type { ServerMetrics } from './metrics.js';
+import type { RecentSubmissions } from './recent-submissions.js';
 import { routeSubmission, refuseInVain, type RoutedSubmission, type RoutingOptions } from './submission-routing.js';
 import { parseLines, parseSingle, refuseUndeclaredBatch } from './submission.js';
 
@@ -24,13 +25,15 @@ export interface SubmitRouteOptions extends Omit<RoutingOptions, 'api'> {
   bodies: BodyReader;
   limits: HttpLimits;
   metrics: ServerMetrics;
+  /** Told of every submission. */
+  recent: RecentSubmissions;
 }
 
 const NDJSON = 'application/x-ndjson';
 const SMALL_BODY_BYTES = 64 * 1024;
 
 export function submitRoute(app: FastifyInstance, options: SubmitRouteOptions): void {
-  const { apiOf, prefix, bodies, limits, metrics } = options;
+  const { apiOf, prefix, bodies, limits, metrics, recent } = options;
 
   app.post(`${prefix}/submit`, async (request, reply) => {
     const api = apiOf(request);
@@ -60,6 +63,7 @@ export function submitRoute(app: FastifyInstance, options: SubmitRouteOptions): 
         if (!reply.raw.writableFinished) caller.abort();
       };
       reply.raw.once('close', gone);
+      const record = recent.begin(api.status().lane, items, hopped);
       try {
         const routed = await routeSubmission(
           {
@@ -73,9 +77,13 @@ export function submitRoute(app: FastifyInstance, options: SubmitRouteOptions): 
           },
           { ...options, api },
         );
+        recent.answered(record, routed.by === 'self' ? routed : { to: routed.id });
         return routed.by === 'self'
           ? answer(reply, items, routed.outcomes, batch, metrics)
           : await handBack(reply, routed, api.status().id);
+      } catch (error) {
+        recent.failed(record, error);
+        throw error;
       } finally {
         reply.raw.off('close', gone);
       }

@@ -2,6 +2,7 @@
 import type { History } from '../../../core/report/history.js';
 import { seconds } from './cluster-view.js';
 import type { Result } from '../result.js';
+import { isoTime } from '../text.js';
 import { rangeData } from '../range.js';
 
 export function historyResult({ view, range, terms, changes }: History): Result {
@@ -46,7 +47,7 @@ export function historyResult({ view, range, terms, changes }: History): Result 
           heights: `${t.heightFrom}-${t.heightTo}`,
           // What is trimmed cannot be counted any more.
           blocks: t.trimmed ? `≥ ${t.blocks}` : t.blocks,
-          began: t.trimmed ? `≤ ${time(t.firstAt)}` : time(t.firstAt),
+          began: t.trimmed ? `≤ ${isoTime(t.firstAt)}` : isoTime(t.firstAt),
           lasted: t.trimmed ? `≥ ${seconds(t.durationMs)}` : seconds(t.durationMs),
           gap: t.gapBeforeMs === null ? '?' : seconds(t.gapBeforeMs),
           ended: t.current ? 'leads now' : t.ended === '' ? 'not recorded' : t.ended,
@@ -66,17 +67,11 @@ export function historyResult({ view, range, terms, changes }: History): Result 
         ],
         rows: shown.map((one) => ({
           ...one,
-          at: time(one.at),
+          at: isoTime(one.at),
           what: one.kind === '' ? one.what : `${one.what} ${one.kind}`,
         })),
       },
     ],
     meta: { nodesAsked: view.configured, nodesAnswered: view.answered, quorum: view.quorum },
   };
-}
-
-function time(ms: number): string {
-  return Number.isFinite(ms) && ms > 0 && ms < 8.64e15
-    ? new Date(ms).toISOString().replace('T', ' ').replace('Z', '')
-    : '';
 }
