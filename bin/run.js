@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Entry point of seq. It answers `seq --version` and `seq --help` before it loads anything (the build made the help
 // page). It hands `seq 1 5` to the next `seq` on PATH.
-import { readFileSync, realpathSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 
@@ -22,10 +22,27 @@ if (isForCoreutils(argv)) {
   if (misused) process.exitCode = 1;
 } else {
   keepCompiled();
-  const { main } = await import('../dist/cli/start/main.js');
-  if (!(await main({ argv, root, end: (code) => process.exit(code) }))) endBySignal();
+  const { main } = await built();
+  // Only `false` means a signal: an older build of dist/ returns nothing.
+  if ((await main({ argv, root, end: (code) => process.exit(code) })) === false) endBySignal();
   // All output has left the process. A socket to a node that hangs must not keep the process alive.
   process.exit();
+}
+
+/** A clone has no dist/ before its first build. Then a sentence says so, as the five parts of every error. */
+async function built() {
+  try {
+    return await import('../dist/cli/start/main.js');
+  } catch (error) {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND' || existsSync(`${root}dist/cli/start/main.js`)) throw error;
+    process.stderr.write(
+      'NOT_BUILT: seq cannot start from this folder\n' +
+        `  why:     ${root}dist holds no program: a clone is built once, and after each change\n` +
+        '  changed: nothing\n' +
+        `  next:    npm --prefix ${root} ci && npm --prefix ${root} run build\n`,
+    );
+    process.exit(78);
+  }
 }
 
 /**

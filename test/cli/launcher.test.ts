@@ -1,6 +1,6 @@
 // bin/run.js from outside: version, hand-over to the other seq, help, unknown commands.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { schemaProblems } from '../support/schemas.js';
@@ -51,6 +51,20 @@ describe('launcher', () => {
       input: 'fed\n',
     });
     expect([code, stdout]).toEqual([7, `other: ${args.join(' ')}\nfed\n`]);
+  });
+
+  test('a clone before its first build → 78 and how to build it, no stack trace', () => {
+    const clone = newHome();
+    mkdirSync(join(clone, 'bin'));
+    for (const file of ['bin/run.js', 'package.json']) copyFileSync(join(root, file), join(clone, file));
+    const { status, stderr } = spawnSync(process.execPath, [join(clone, 'bin', 'run.js'), 'status']);
+    expect([status, stderr.toString()]).toEqual([
+      78,
+      'NOT_BUILT: seq cannot start from this folder\n' +
+        `  why:     ${clone}/dist holds no program: a clone is built once, and after each change\n` +
+        '  changed: nothing\n' +
+        `  next:    npm --prefix ${clone}/ ci && npm --prefix ${clone}/ run build\n`,
+    ]);
   });
 
   test('hand-over: our own link, a shim and another copy on PATH → passed over', async () => {

@@ -38,6 +38,11 @@ export const SHELL = {
     causes: ['a node of the context has credentials of its own', 'sentinels with a password'],
     todo: ['give all nodes the same user', 'run seq run with its own SEQ_CONFIG'],
   },
+  NOT_BUILT: {
+    meaning: 'The folder of this program holds its sources, and no built program.',
+    causes: ['a clone before its first build'],
+    todo: ['npm ci && npm run build (in that folder)'],
+  },
   CONFIG_NOT_FOUND: {
     meaning: 'SEQ_CONFIG names a file that is not there.',
     causes: ['a wrong path'],
