@@ -81,6 +81,43 @@ describe('service print', () => {
     }
   });
 
+  test('callers need a certificate → the authority is a secret, and probes ask a port that wants none', async () => {
+    context(PLAIN);
+    const ca = files['ca.pem']!;
+    const secure = [...TOKEN, '--http-cert', ca, '--http-key', ca, '--http-client-ca', ca];
+    const unit = (await print('systemd', ...secure)).split('\n');
+    expect(unit).toContain('Environment=SEQ_HTTP_CLIENT_CA=%d/http-client-ca');
+    expect(unit).toContain(`LoadCredential=http-client-ca:${ca}`);
+
+    const made = parse(await print('compose', ...secure)) as {
+      services: Record<string, { environment: Record<string, string>; healthcheck: { test: string[] } }>;
+    };
+    const { environment, healthcheck } = made.services['seq-a']!;
+    expect(environment).toMatchObject({
+      SEQ_HTTP_CLIENT_CA: '/run/secrets/http-client-ca',
+      SEQ_ADMIN: '127.0.0.1:7071',
+    });
+    expect(healthcheck.test.join(' ')).toContain("port:7071,path:'/livez'");
+
+    const all = parseAllDocuments(await print('kubernetes', ...secure)).map((one) => one.toJS() as { kind: string });
+    expect(all.find(({ kind }) => kind === 'ConfigMap')).toMatchObject({ data: { SEQ_ADMIN: '0.0.0.0:7071' } });
+    expect(all.find(({ kind }) => kind === 'StatefulSet')).toMatchObject({
+      spec: {
+        template: {
+          spec: {
+            containers: [
+              {
+                ports: [{ name: 'http' }, { name: 'admin', containerPort: 7071 }],
+                livenessProbe: { httpGet: { port: 'admin', scheme: 'HTTPS' } },
+                readinessProbe: { exec: { command: [expect.anything(), '-e', expect.stringContaining('port:7071')] } },
+              },
+            ],
+          },
+        },
+      },
+    });
+  });
+
   test('service: nodes of different credentials → refused by name', async () => {
     context(['username: seq', `passwordFile: ${files['password']}`]);
     const path = join(home, '.config/seq/config.yaml');

@@ -14,19 +14,24 @@ const TMP = '/tmp';
 const USER = 65532;
 
 /** Asks this sequencer. `token`: every route but /livez needs it. */
-function ask({ http, secrets }: Service, path: string): string[] {
+function ask({ http, adminPort, secrets }: Service, path: string): string[] {
   const token = secrets.some(({ name }) => name === 'http-token');
   const headers = token
     ? `{authorization:'Bearer '+require('fs').readFileSync('${SECRETS}/http-token','utf8').split(/\\s/)[0]}`
     : '{}';
   const module = http.tls ? 'https' : 'http';
   // The certificate names the service, and this is the same container.
-  const options = `{host:'127.0.0.1',port:${http.port},path:'${path}',rejectUnauthorized:false,headers:${headers}}`;
+  const options = `{host:'127.0.0.1',port:${adminPort ?? http.port},path:'${path}',rejectUnauthorized:false,headers:${headers}}`;
   return [
     'node',
     '-e',
     `require('${module}').get(${options},r=>process.exit(r.statusCode===200?0:1)).on('error',()=>process.exit(1))`,
   ];
+}
+
+/** Probes show no certificate. So they ask a port that wants none. */
+function adminOn(host: string, { adminPort }: Service): Record<string, string> {
+  return adminPort === null ? {} : { SEQ_ADMIN: `${host}:${adminPort}` };
 }
 
 /** All sequencers on one machine: it survives the end of a process, not of the machine. */
@@ -47,6 +52,7 @@ export function composeFile(service: Service, options: ContainerOptions): object
             SEQ_ID: id,
             SEQ_STORE: STORE,
             SEQ_HTTP: `0.0.0.0:${service.http.port}`,
+            ...adminOn('127.0.0.1', service),
             SEQ_ADVERTISE: `${service.http.tls ? 'https' : 'http'}://${id}:${service.http.port}`,
             XDG_CACHE_HOME: TMP,
           },
@@ -89,7 +95,7 @@ export function kubernetesManifests(
   service: Service,
   options: ContainerOptions & { namespace: string; nodeLabels: Record<string, string> },
 ): object[] {
-  const { name, http } = service;
+  const { name, http, adminPort } = service;
   const labels = { 'app.kubernetes.io/name': 'seq', 'app.kubernetes.io/instance': name };
   const metadata = (suffix: string) => ({ name: `${name}${suffix}`, namespace: options.namespace, labels });
   const port = { name: 'http', port: http.port, targetPort: 'http' };
@@ -108,9 +114,15 @@ export function kubernetesManifests(
       { name: 'SEQ_ID', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
       { name: 'SEQ_ADVERTISE', value: `${scheme}://$(SEQ_ID).${name}-peers.${options.namespace}.svc:${http.port}` },
     ],
-    ports: [{ name: 'http', containerPort: http.port }],
+    ports: [
+      { name: 'http', containerPort: http.port },
+      ...(adminPort === null ? [] : [{ name: 'admin', containerPort: adminPort }]),
+    ],
     startupProbe: { exec: { command: ask(service, '/livez') }, ...probe(5, 60) },
-    livenessProbe: { httpGet: { path: '/livez', port: 'http', scheme: scheme.toUpperCase() }, ...probe(10, 3) },
+    livenessProbe: {
+      httpGet: { path: '/livez', port: adminPort === null ? 'http' : 'admin', scheme: scheme.toUpperCase() },
+      ...probe(10, 3),
+    },
     readinessProbe: { exec: { command: ask(service, '/readyz') }, ...probe(5, 2) },
     // New requests stop coming first. Then SIGTERM drains it.
     lifecycle: { preStop: { exec: { command: ['sleep', '3'] } } },
@@ -155,6 +167,7 @@ export function kubernetesManifests(
         ...service.env,
         ...secretVariables(service, SECRETS),
         SEQ_HTTP: `0.0.0.0:${http.port}`,
+        ...adminOn('0.0.0.0', service),
         SEQ_STORE: STORE,
         XDG_CACHE_HOME: TMP,
       },

@@ -25,6 +25,8 @@ export interface Service {
   secrets: SecretFile[];
   nodes: number;
   http: { host: string; port: number; tls: boolean };
+  /** The port of health and metrics, where the main one asks its callers for certificates. null: the main one. */
+  adminPort: number | null;
 }
 
 export interface ServiceOptions {
@@ -33,7 +35,7 @@ export interface ServiceOptions {
   run: Record<string, string>;
   http: { host: string; port: number };
   /** On the host. '' when there is none. */
-  files: { token: string; cert: string; key: string; ca: string };
+  files: { token: string; cert: string; key: string; ca: string; clientCa: string };
 }
 
 /** Where files are looked for that the context does not name. */
@@ -86,9 +88,11 @@ export function serviceOf({ settings, run, http, files }: ServiceOptions): Servi
       ...given('http-cert', 'SEQ_HTTP_CERT', files.cert),
       ...given('http-key', 'SEQ_HTTP_KEY', files.key),
       ...given('http-ca', 'SEQ_HTTP_CA', files.ca),
+      ...given('http-client-ca', 'SEQ_HTTP_CLIENT_CA', files.clientCa),
     ],
     nodes: settings.nodes.length,
     http: { ...http, tls: files.cert !== '' },
+    adminPort: files.clientCa === '' ? null : http.port + 1,
   };
 }
 

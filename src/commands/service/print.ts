@@ -33,6 +33,11 @@ export default class ServicePrint extends SeqCommand {
     'http-cert': Flags.string({ helpValue: 'FILE', dependsOn: ['http-key'], description: 'certificate, on the host' }),
     'http-key': Flags.string({ helpValue: 'FILE', dependsOn: ['http-cert'], description: 'its key, on the host' }),
     'http-ca': Flags.string({ helpValue: 'FILE', description: "authority of the other sequencers' certificates" }),
+    'http-client-ca': Flags.string({
+      helpValue: 'FILE',
+      dependsOn: ['http-cert'],
+      description: "authority of callers' certificates: a caller without one is refused",
+    }),
     image: Flags.string({ helpValue: 'IMAGE', description: 'containers: image that has the package installed' }),
     sequencers: positiveFlag({ description: 'containers: how many (compose 2, kubernetes 3)' }),
     namespace: Flags.string({ default: 'default', helpValue: 'NAME', description: 'kubernetes: namespace' }),
@@ -54,6 +59,7 @@ export default class ServicePrint extends SeqCommand {
       cert: flags['http-cert'] ?? '',
       key: flags['http-key'] ?? '',
       ca: flags['http-ca'] ?? '',
+      clientCa: flags['http-client-ca'] ?? '',
     };
     // A container serves beyond its own loopback, so it needs what every such sequencer needs.
     const reached = args.kind === 'systemd' ? listen : { ...listen, host: '0.0.0.0' };
