@@ -1,7 +1,10 @@
-// `seq cluster init` by several people at once, cut off anywhere, on nodes that may forget (docs/PROTOCOL.md section
-// 8, bootstrap). A leader may be there from a quorum of admitted nodes on, and takes the others as it takes empty
-// ones, whatever mark they bear. Kept in every state: only one nonce ever admits a node, and none before every node
-// showed it; whoever says that the cluster is made is right; what a leader has begun to use is never touched again.
+// Is a bootstrap safe when several people run `seq cluster init` at once (docs/PROTOCOL.md section 8)? A run may stop
+// at any step, and nodes may lose their memory. From a quorum of admitted nodes on, a leader may exist. It re-admits
+// the other nodes as if they were empty, whatever bootstrap mark they carry.
+// Checked in every state:
+// - Only one nonce ever admits nodes, and only after every node has shown it.
+// - A run that reports success is right: every node is admitted or taken over by the leader.
+// - A bootstrap never changes a node again that a leader has begun to use.
 import { bootstrap } from '../../src/core/operate/bootstrap.js';
 import type { NodeCall } from '../../src/core/protocol/types.js';
 import { applyCall, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
@@ -19,8 +22,8 @@ function run(s: MemoryNodeState, n: number, call: NodeCall): void {
 }
 
 /**
- * From here on a node has something to remember. One promotion on those that are admitted; whatever is not, the
- * leader may take.
+ * One promotion on the admitted nodes: from then on these nodes have something to forget. The leader may re-admit the
+ * nodes in `taken`.
  */
 const happenings = (taken: readonly string[]): NonNullable<ProcessConfig['happens']> => [
   {
@@ -67,13 +70,14 @@ const happenings = (taken: readonly string[]): NonNullable<ProcessConfig['happen
   ),
 ];
 
-/** It has proven itself on a quorum of others. */
+/** The leader has raised the epoch on a quorum of other nodes. */
 function leads(nodes: readonly MemoryNodeState[], n: number): boolean {
   return nodes.filter((s, i) => i !== n && isAdmitted(s) && s.epoch === 1).length >= 2;
 }
 
 /**
- * `taken`: the nodes that the leader may take, which is there then from a quorum on; if none, when all are admitted.
+ * `taken`: the nodes that the leader may re-admit. If it is not empty, a leader may exist from a quorum of admitted
+ * nodes on. If it is empty, a leader exists only when all nodes are admitted.
  */
 export function bootstrapConfig(
   by: number,
@@ -93,7 +97,10 @@ export function bootstrapConfig(
   };
 }
 
-/** Memory: the nonces each node has shown, the one that admitted a node, and which nodes a leader has raised. */
+/**
+ * `memory` is JSON: the nonces that each node has shown, the nonce that admitted a node, and the nodes that a leader
+ * has used.
+ */
 function observe(world: World, memory: string): { memory: string; why: string } {
   const known =
     memory === ''

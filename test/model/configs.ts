@@ -1,5 +1,5 @@
-// What is explored: the full configurations (`npm run model`) and their short forms (`npm run model -- --short`, part
-// of npm test).
+// Which state spaces does the model explore? `EXHAUSTIVE` and `PROCESSES` are the full runs (`npm run model`). `SHORT`
+// has the small ones (`npm run model -- --short`), which are part of npm test.
 import { bootstrapConfig } from './bootstrap.js';
 import type { ProcessConfig } from './processes.js';
 import { recoveryConfig } from './recovery.js';
@@ -9,7 +9,7 @@ import type { Limits } from './explore.js';
 export interface Task {
   cfg: ModelConfig;
   limits: Limits;
-  /** What was left out, in words; '' = nothing. */
+  /** What is left out of this space, as text for people. Empty if nothing is left out. */
   bounded: string;
 }
 
@@ -84,15 +84,15 @@ export const EXHAUSTIVE: Task[] = [
 ];
 
 /**
- * Two people at once, with the shipped use cases of `seq cluster init` and `seq cluster recover`; one at a time is in
- * every npm test (processes.test.ts).
+ * Two operators at once, with the real use cases of `seq cluster init` and `seq cluster recover`. The cases with one
+ * operator run in every npm test (processes.test.ts).
  */
 export const PROCESSES: { name: string; cfg: ProcessConfig; bounded: string }[] = [
   { name: 'two-bootstraps', cfg: bootstrapConfig(2, { unknowns: 1 }), bounded: 'one answer lost in each path' },
   { name: 'two-recoveries', cfg: recoveryConfig(2, { unknowns: 0 }), bounded: 'no answer lost' },
 ];
 
-/** Small enough for every npm test; `bounded` is printed with each. */
+/** Small enough for every npm test. The output prints `bounded` for each. */
 export const SHORT: Task[] = [
   { cfg: { ...BASE, name: 'pair' }, limits: { livenessEvery: 1 }, bounded: '' },
   { cfg: { ...BASE, name: 'two-heights', heights: 2 }, limits: { livenessEvery: 1 }, bounded: '' },

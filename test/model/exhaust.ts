@@ -1,6 +1,6 @@
-// Every reachable state, depth first, over the pieces of pools.ts: a state is a row of numbers on one long stack, and
-// only fingerprints are kept. Nodes are interchangeable and so are terms (`sameTenures`): of all the states that
-// differ by such a permutation one is explored.
+// How does the model visit every reachable state quickly? It searches depth first over the pieces of pools.ts. A state
+// is a row of numbers on one long stack, and only its fingerprint is kept. Nodes are interchangeable, and so are terms
+// (`sameTerms`): of all states that differ only by such a permutation, one is explored.
 import { FingerprintSet, Hasher } from './fingerprints.js';
 import type { Exploration, Limits } from './explore.js';
 import { Liveness, sortAlike } from './liveness.js';
@@ -29,16 +29,16 @@ const KINDS: readonly MoveKind[] = [
 ];
 const KIND = Object.fromEntries(KINDS.map((kind, i) => [kind, i])) as Record<MoveKind, number>;
 
-/** Odd factors for what is added up in a fingerprint, two lanes. */
+/** Odd factors for the sums in a fingerprint: one table for each 32-bit half. */
 const A = factors(0x9e3779b1);
 const B = factors(0x85ebca77);
 
-/** A row of the stack; `terms` may be shorter than the row allows for. */
+/** One row of the stack. `terms` may hold fewer terms than the row has room for. */
 interface Row {
   nodes: Node[];
   nets: Net[];
   terms: Term[];
-  /** Eight bits a height: the hash taken as committed there, 0 = none yet. */
+  /** Eight bits for each height: the hash that somebody took as committed there. 0 = none yet. */
   agreed: number;
   wipes: number;
   damages: number;
@@ -47,7 +47,7 @@ interface Row {
   fixes: number;
   rollbacks: number;
   resizes: number;
-  /** The node that a snapshot was taken of, −1 = none, and what it held. */
+  /** `savedAt`: the node of the snapshot, −1 = no snapshot. `saved`: what that node held. */
   savedAt: number;
   saved: Node;
   strays: number;
@@ -74,7 +74,7 @@ class Exhaustion {
   };
   private readonly width: number;
   private readonly servers: number;
-  /** Servers below this one are interchangeable. */
+  /** Servers with an index below this one are interchangeable. */
   private readonly alike: number;
   private stack: Int32Array;
   private height = 0;
@@ -84,7 +84,7 @@ class Exhaustion {
   private readonly next: Row;
   private violation = '';
   private wasFallible = true;
-  /** Namings that could sort the terms, by how many there are: term `from[slot]` comes to stand in each slot. */
+  /** The renamings that can sort the terms, indexed by the number of terms. Slot i is taken by term `from[i]`. */
   private readonly sortings: { naming: number; from: number[] }[][];
   private sumA = 0;
   private sumB = 0;
@@ -157,7 +157,6 @@ class Exhaustion {
   }
 
   // --- rows
-  // -------------------------------------------------------------------------------------------------------------------
 
   private pop(): void {
     const { cfg, row, stack, pools } = this;
@@ -240,7 +239,6 @@ class Exhaustion {
   }
 
   // --- moves
-  // ------------------------------------------------------------------------------------------------------------------
 
   private moves(): void {
     const { cfg, row, pools } = this;
@@ -377,7 +375,7 @@ class Exhaustion {
     return this.row.terms.map(({ m }) => m);
   }
 
-  /** A move that concerns no node. */
+  /** A move of one term that changes no node. */
   private local(kind: number, p: number, n: number, outcome: Outcome): void {
     const next = this.copy();
     if (kind === KIND.damage) next.damages += 1;
@@ -388,7 +386,7 @@ class Exhaustion {
     this.offer(kind, p, n, 0);
   }
 
-  /** What became of a term: its new state, its calls, what it takes as committed, and I1. */
+  /** Puts the result of a term's step into `next`: its new state, its calls, what it takes as committed. Checks I1. */
   private take(p: number, { term, sends, agrees, bad }: Outcome, alsoBad: string): void {
     const { next, pools } = this;
     const before = next.terms[p];
@@ -408,7 +406,7 @@ class Exhaustion {
     }
   }
 
-  /** A node may still lose its memory, or has lost it: then any call may come to matter again. */
+  /** Whether a node has lost its memory or may still lose it. If so, any old call may have an effect again. */
   private fallible(row = this.next): boolean {
     const { cfg } = this;
     if (row.wipes < cfg.wipes || row.rollbacks < cfg.rollbacks || cfg.damages > 0) return true;
@@ -427,13 +425,16 @@ class Exhaustion {
         `${hashOf((known >> 3) - 1, known & 7)} was`;
   }
 
-  /** Closes `next`: the networks without their dead calls, what a reader of all nodes sees, I2; kept if it is new. */
+  /**
+   * Completes `next`: drops calls that can have no effect any more, and checks what a reader of all nodes sees, and I2.
+   * Pushes the state if it is new.
+   */
   private offer(kind: number, p: number, n: number, arg: number): void {
     const { cfg, row, next, pools, result } = this;
     result.moves += 1;
     const touched = kind === KIND.run || kind === KIND['late run'] || kind === KIND.wipe || kind === KIND['roll back'];
     if (next.strays >= cfg.strays) {
-      next.nets.fill(pools.noCalls); // nothing can arrive late any more
+      next.nets.fill(pools.noCalls); // no call can arrive late any more
     } else if (!this.fallible()) {
       for (let i = 0; i < this.servers; i++) {
         if (next.nodes[i] !== row.nodes[i] || next.nets[i] !== row.nets[i] || this.wasFallible)
@@ -476,8 +477,8 @@ class Exhaustion {
   }
 
   /**
-   * Into sumA and sumB. A column is what concerns one node; columns are added up, so that their order does not
-   * matter.
+   * Writes the fingerprint to sumA and sumB. A column holds all that concerns one node. The columns are added up, so
+   * that their order does not matter.
    */
   private printUnder(naming: number, from: readonly number[], names: readonly number[]): void {
     const { servers, alike, next } = this;
@@ -551,7 +552,7 @@ class Exhaustion {
     this.sumB = Math.imul(sumB ^ (sumB >>> 15), 0x735a2d97);
   }
 
-  /** Readers: what they take as committed (section 7). And I2. */
+  /** Checks I2, and what readers take as committed (section 7). */
   private probe(): void {
     const { cfg, next } = this;
     const { nodes } = next;
@@ -591,14 +592,13 @@ class Exhaustion {
   }
 
   // --- liveness and traces
-  // ----------------------------------------------------------------------------------------------------
 
   private checkLiveness(every: number): void {
     const { row, hasher } = this;
     for (let p = -1; p < row.terms.length; p++) {
       const term = p < 0 ? undefined : row.terms[p]!;
       if (term?.ended) continue;
-      // Nodes and that one term only; which node is which does not matter.
+      // Liveness depends on the nodes and on this one term only. The order of the nodes does not matter.
       const columns = row.nodes.map(
         (node, n) =>
           [
@@ -666,7 +666,7 @@ class Exhaustion {
   }
 }
 
-/** What the configurations of all servers say of the id that server n answers for. */
+/** The sum of what the configurations of all servers say about the id of server n. */
 function namesOf(nodes: readonly Node[], n: number): { a: number; b: number } {
   let a = 0;
   let b = 0;

@@ -1,6 +1,6 @@
-// Ways through the state space: exhaustively, depth first with fingerprints only; at random, with a bias towards the
-// newest term. What violates an invariant comes back as a trace of moves, which `minimised` shortens and `narrate`
-// tells.
+// How is the state space explored, and how is a violation reported? `explore` visits every state. `walk` goes at random
+// and prefers the newest term. Both report a violation as a trace of moves. `minimised` shortens a trace, and `narrate`
+// prints it for people.
 import { exhaust } from './exhaust.js';
 import { FingerprintSet, Hasher } from './fingerprints.js';
 import { Liveness } from './liveness.js';
@@ -34,9 +34,9 @@ export interface Exploration {
 export interface Limits {
   states?: number;
   ms?: number;
-  /** Violations of other sorts are passed over (mutants). */
+  /** Which violations count. The search ignores all others (mutants). */
   expect?: RegExp;
-  /** Check liveness in every n-th state; 0 = never. */
+  /** Check liveness in every n-th combination of nodes and a term. 0 = never. */
   livenessEvery?: number;
   progress?: (states: number, moves: number, stack: number) => void;
 }
@@ -48,8 +48,8 @@ const columnB: number[] = [];
 const print = { a: 0, b: 0 };
 
 /**
- * The fingerprint of a state's class under permutations of nodes, into `print`: what concerns one node is one column,
- * columns are sorted.
+ * Writes the fingerprint of a state to `print`. It is the same for all permutations of the nodes: what concerns one
+ * node is one column, and the columns are sorted.
  */
 function fingerprint(cfg: ModelConfig, state: State): void {
   const { nodes, terms } = state;
@@ -101,7 +101,7 @@ function fingerprint(cfg: ModelConfig, state: State): void {
 
 const NOTHING_SENT = sealNetwork([]);
 
-/** What all configurations that anybody holds say of the id of each server. */
+/** For each server: the sum of what all configurations in this state say about its id. */
 function namesIn(cfg: ModelConfig, state: State, nets: readonly Network[]): { a: number; b: number }[] {
   const ids = serverIds(cfg);
   const names = ids.map(() => ({ a: 0, b: 0 }));
@@ -122,12 +122,15 @@ function less(x: number, y: number): boolean {
   return columnA[x]! === columnA[y]! ? columnB[x]! < columnB[y]! : columnA[x]! < columnA[y]!;
 }
 
-/** Every reachable state, unless a limit is met first. Stops at the first violation. */
+/** Visits every reachable state until a limit is met. Stops at the first violation. */
 export function explore(cfg: ModelConfig, limits: Limits = {}): Exploration {
   return cfg.heldReplies || cfg.variation === 'wide-claim' ? exploreDirectly(cfg, limits) : exhaust(cfg, limits);
 }
 
-/** The same over whole states: slower by far, with fewer reductions; it holds `exhaust` to account. */
+/**
+ * Does the same over whole states: much slower, with fewer reductions. A test compares its counts with those of
+ * `exhaust`.
+ */
 export function exploreDirectly(cfg: ModelConfig, limits: Limits = {}): Exploration {
   const seen = new FingerprintSet(20);
   const stack: { state: State; move: Move | null; depth: number }[] = [
@@ -167,7 +170,7 @@ export function exploreDirectly(cfg: ModelConfig, limits: Limits = {}): Explorat
   return result;
 }
 
-/** A small seeded generator (mulberry32). */
+/** A small seeded pseudo-random number generator (mulberry32). */
 function generator(seed: number): () => number {
   let s = seed >>> 0;
   return () => {
@@ -184,14 +187,13 @@ export interface Walks {
   steps?: number;
   ms?: number;
   liveness?: boolean;
-  /** Violations of other sorts are walked past. */
+  /** Which violations count. A walk ignores all others. */
   expect?: RegExp;
 }
 
 /**
- * Random walks. Each term reaches a random quorum while it promotes and a random set of nodes while it writes;
- * mostly the newest term
- * acts, now and then an older one wakes up. Violations of another sort than expected are walked past.
+ * Random walks. Each term reaches a random quorum while it promotes, and a random set of nodes while it writes. Most
+ * moves belong to the newest term; now and then an older term gets moves again.
  */
 export function walk(
   cfg: ModelConfig,
@@ -305,7 +307,7 @@ function quorumMask(nodes: number, random: () => number): number {
   }
 }
 
-/** Follows a trace, leaving out what is not possible; ends at the first violation. */
+/** Follows a trace and skips moves that are not possible. Stops at the first violation. */
 export function replay(
   cfg: ModelConfig,
   trace: readonly Move[],
@@ -336,7 +338,7 @@ export function replay(
   return { why: '', trace: made };
 }
 
-/** Leaves out one move after the other as long as the violation stays. */
+/** Removes moves as long as the same kind of violation remains. */
 export function minimised(cfg: ModelConfig, finding: Finding): Finding {
   const expect = new RegExp(kindOf(finding.why));
   let best = replay(cfg, finding.trace, expect);
@@ -356,7 +358,7 @@ export function minimised(cfg: ModelConfig, finding: Finding): Finding {
   return best;
 }
 
-/** `I4`, `STALL`, `alarm AHEAD_OF_LEADER`, …: what sort of violation it is. */
+/** The kind of a violation: `I4`, `STALL`, `alarm AHEAD_OF_LEADER`, … */
 function kindOf(why: string): string {
   return /^(I\d+|STALL)/.exec(why)?.[0] ?? /(raises|ends with) \w+/.exec(why)?.[0] ?? why;
 }
@@ -383,8 +385,8 @@ function beginningOf(arg: number): string {
 }
 
 /**
- * A trace as text, one move a line: `<term> <kind> [<node>] [@<arg>]`, term 0 for faults; what a failing
- * exploration is kept as.
+ * Reads a trace from text, one move on each line: `<term> <kind> [<node>] [@<arg>]`. Term 0 stands for faults. Failing
+ * explorations are kept in this form.
  */
 export function traceOf(text: string): Move[] {
   return text

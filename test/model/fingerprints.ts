@@ -1,10 +1,10 @@
-// A set of 64-bit fingerprints in a typed array (open addressing): a JavaScript Set ends at 16.7 million entries and
-// weighs ten times as much. Two different states with one fingerprint would hide one of them: with 10^8 states the
-// chance is about 3 in 10,000.
+// How are hundreds of millions of visited states kept? As 64-bit fingerprints in a typed array (open addressing). A
+// JavaScript Set ends at 16.7 million entries and needs ten times the memory. If two states have the same fingerprint,
+// one of them is missed: with 10^8 states the chance is about 3 in 10,000.
 
 export class FingerprintSet {
   private capacity: number;
-  /** Both halves of a fingerprint side by side: one look into memory for each probe. */
+  /** Both halves of a fingerprint are next to each other, so that a look-up touches one place in memory. */
   private slots: Uint32Array;
   size = 0;
 
@@ -13,7 +13,7 @@ export class FingerprintSet {
     this.slots = new Uint32Array(2 * this.capacity);
   }
 
-  /** True when it was not there. */
+  /** Returns true if the fingerprint is new. */
   add(high: number, low: number): boolean {
     const h = high >>> 0;
     const l = low >>> 0 || 1; // 0,0 marks a free slot
@@ -44,7 +44,7 @@ export class FingerprintSet {
   }
 }
 
-/** Two independent 32-bit lanes over a sequence of small whole numbers. */
+/** Two independent 32-bit hashes of a sequence of small whole numbers. */
 export class Hasher {
   a = 0;
   b = 0;

@@ -1,9 +1,9 @@
-// "A lone leader with all nodes up always gets through": from a state, without any further fault,
-// – a fresh term promotes, adopts, commits a block of its own, and then all nodes are identical;
-// – each term that is under way, left alone, either ends or has nothing more to do while every node is its own and
-// identical;
-// if it ends to renew its term, the follow-up term gets there.
-// Both depend on the nodes and on that one term only, so each such combination is looked at once.
+// Does a lone leader always make progress while all nodes are up? Two checks start from a state, and no further fault
+// happens:
+// - A fresh term promotes, adopts and commits a block of its own. Afterwards all nodes are identical.
+// - Each term that is under way and left alone ends, or comes to rest while every node is its own and identical. If it
+//    ends to renew its term, the follow-up term gets there.
+// Both depend on the nodes and on one term only. So each such combination is checked once.
 import { code, isAdmitted, MAX_ADMISSIONS, printNames, type ModelConfig, type ModelTerm, type State } from './state.js';
 import { FingerprintSet, Hasher } from './fingerprints.js';
 import type { MemoryNodeState } from '../support/memory-node.js';
@@ -38,7 +38,7 @@ export class Liveness {
     };
   }
 
-  /** '' or what is stuck. With `every` > 1 only that share of the combinations is looked at. */
+  /** Returns what is stuck, or ''. With `every` > 1 only that share of the combinations is checked. */
   check(state: State, every: number): string {
     if (state.violation !== '') return '';
     for (let p = -1; p < state.terms.length; p++) {
@@ -51,7 +51,7 @@ export class Liveness {
     return '';
   }
 
-  /** p = −1: a fresh term. */
+  /** p = −1 stands for a fresh term. */
   stuck(state: State, p: number): string {
     return p < 0 ? this.fresh(state) : this.alone(state, p);
   }
@@ -89,9 +89,9 @@ export class Liveness {
     const { calm } = this;
     const expired = expireLocks(calm, state, '');
     const tops = agreedHeight(state);
-    // a store below the window catches up from a peer first
+    // A store below the retained range first catches up from a peer.
     const floor = Math.max(...state.nodes.map(({ s }) => s.record?.floor ?? 0));
-    // Where no quorum has the memory that counts, it is an operator's case.
+    // If no quorum has the memory that counts, an operator has to act: this is not a stall.
     for (const knowledge of wellInformed(calm, expired)) {
       for (let height = calm.staleStores ? floor : tops; height <= tops; height++) {
         const started = startTerm(calm, { ...expired, agreed: [...expired.agreed, ''] }, knowledge, height);
@@ -108,7 +108,7 @@ export class Liveness {
     let from: State = { ...expired, agreed: [...expired.agreed, ''] };
     const { t } = from.terms[p]!;
     if (t.phase === 'leading' && !t.inflight && !t.settings.quiet) {
-      // a leader at rest writes another block, which shows it what has become of its nodes
+      // A leader at rest writes another block. The replies tell it what has happened to its nodes.
       const next = new Next(this.calm, from);
       next.term(p).ready = t.committed.height + 1;
       next.produce(p);
@@ -129,7 +129,7 @@ export class Liveness {
       if (m.renewable) {
         if (renewals === 2) return 'it renews its term over and over';
         const knowledge = wellInformed(this.calm, state).find(({ servers }) => servers.join() === m.servers.join());
-        if (!knowledge) return ''; // no quorum has the memory that counts: an operator's case
+        if (!knowledge) return ''; // no quorum has the memory that counts: an operator has to act
         state = renewTerm(this.calm, state, knowledge, p);
         p = state.terms.length - 1;
         mustLead = true;
@@ -140,14 +140,14 @@ export class Liveness {
     }
   }
 
-  /** Every call of the term runs and is answered, in turn, until none changes anything. */
+  /** Runs and answers every call of the term, in turn, until nothing changes any more. */
   private untilDry(from: State, p: number): { why: string; state: State } {
     let state = from;
     for (let round = 0; round < MAX_ROUNDS; round++) {
       let moved = false;
       for (let n = 0; n < state.terms[p]!.out.length; n++) {
         for (let batch = 0; batch < 8; batch++) {
-          // backfills go through in one go, as their batches do
+          // Backfills come in batches, so several of them run in one round.
           const out = state.terms[p]!.out[n];
           if (!out || (batch > 0 && out.kind !== 'backfill')) break;
           const next = out.held ? delivered(this.calm, state, p, n) : runAndAnswer(this.calm, state, p, n, out, false);
@@ -177,22 +177,27 @@ export class Liveness {
   }
 }
 
-/** At rest a leader has no block in flight, and every node that is admitted is its own and holds the same blocks. */
+/**
+ * Checks a term at rest. A leader at rest has no block in flight. Every admitted node belongs to it and holds the same
+ * blocks.
+ */
 function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean): string {
   const { t } = state.terms[p]!;
-  if (!mustCommit && isLeftAlone(state, p)) return ''; // its lease ends it
+  if (!mustCommit && isLeftAlone(state, p)) return ''; // its lease will expire and end it
   if (t.phase !== 'leading') return `it rests in phase ${t.phase}`;
   if (t.settings.quiet) return repairedOf(state, p);
   const cutOff = (n: number): boolean =>
-    t.nodes[n]!.busy?.kind === 'begin' && state.terms[p]!.admissions >= MAX_ADMISSIONS; // the model's own bound
+    // the model's own limit, not a stall
+    t.nodes[n]!.busy?.kind === 'begin' && state.terms[p]!.admissions >= MAX_ADMISSIONS;
   const own = ownOf(state.terms[p]!);
   if (!mustCommit && own.some(({ n }) => cutOff(n))) return '';
   const allUp = own.every(({ at }) => isAdmitted(state.nodes[at]!.s));
-  if (!allUp && !mustCommit) return ''; // its lease ends it; then a fresh term's turn comes
-  // Its own re-admission of a node was overtaken by a successor's and waits for a commit: nothing tells it before its
-  // lease ends it.
+  if (!allUp && !mustCommit) return ''; // its lease will expire and end it; then a fresh term leads
+  // Another term has overtaken this term's re-admission of the node, which waits for a commit. Nothing tells this term
+  // before its lease ends it.
   if (t.inflight && !mustCommit && t.nodes.some((track) => track.admission?.begun)) return '';
-  // A successor's re-admission gave a node another memory: that node's votes are gone, and its fence is not asked.
+  // Another term's re-admission gave a node a new memory. This term lost that node's votes, and no refusal tells it
+  // that it is fenced.
   if (t.inflight && !mustCommit && own.some(({ n, at }) => isReadmittedByOther(t, n, state.nodes[at]!.s))) return '';
   if (t.inflight) return `block ${t.inflight.block.hash} stays in flight`;
   if (mustCommit && t.committed.height < cfg.heights) return `it committed up to ${t.committed.height} only`;
@@ -207,8 +212,8 @@ function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean):
 }
 
 /**
- * Fewer than a quorum can accept anything of it, and one of the others is not fenced but forgot, or has another memory
- * than the one that counts.
+ * Whether too few nodes can help this term and nobody tells it. Fewer than a quorum can accept anything from it. At
+ * least one of its nodes lost its memory or has another memory than the one that counts.
  */
 function isLeftAlone(state: State, p: number): boolean {
   const { t } = state.terms[p]!;
@@ -224,7 +229,7 @@ function isReadmittedByOther(t: TermState, n: number, s: MemoryNodeState): boole
   return isAdmitted(s) && named !== null && s.record!.incarnation !== named && (s.epoch ?? 0) > t.epoch;
 }
 
-/** The members that a term knows of, each with the server that it talks to; a stranger is nobody's concern. */
+/** The members that the term knows, each with the server that it talks to. A stranger is left out. */
 function ownOf(m: ModelTerm): { n: number; at: number }[] {
   const { configuration, settings } = m.t;
   return m.servers.flatMap((at, n) =>
@@ -232,7 +237,7 @@ function ownOf(m: ModelTerm): { n: number; at: number }[] {
   );
 }
 
-/** What a process knows that has asked every node of its list, for each list that gets a quorum of votes. */
+/** For each list that gets a quorum of votes: what a process knows after it has asked every node of its list. */
 function wellInformed(cfg: ModelConfig, state: State): (Knowledge & { servers: readonly number[] })[] {
   return listsOf(cfg).flatMap(({ servers }, list) => {
     const [newest] = configurationsOn(servers.map((at) => state.nodes[at]!));
@@ -246,17 +251,16 @@ function sameVersion(one: Configuration | null, other: Configuration | null): bo
   return versionCode(one) === versionCode(other);
 }
 
-/** Columns of interchangeable servers in an order of their own; all others stay where they are. */
+/** Sorts the columns of interchangeable servers. All other columns keep their place. */
 export function sortAlike(columns: [number, number][], alike: number): void {
   const sorted = columns.slice(0, alike).sort((x, y) => x[0] - y[0] || x[1] - y[1]);
   columns.splice(0, alike, ...sorted);
 }
 
 /**
- * A repair that is at rest has written all it can. What somebody else has done to a node since it does not notice (no
- * block tells it), so only
- * what is still its own is looked at: such nodes are identical, and no re-admission of its own is left undone that a
- * quorum of them vouch for.
+ * Checks a repair at rest. It has written all that it can, and writes no more blocks, so it does not learn what others
+ * did to a node since. So only the nodes that still belong to it are checked. They must be identical. No re-admission
+ * of its own may be unfinished while a quorum of them can confirm its claim.
  */
 function repairedOf(state: State, p: number): string {
   const { t } = state.terms[p]!;
@@ -267,7 +271,8 @@ function repairedOf(state: State, p: number): string {
     const { s } = state.nodes[at]!;
     return isAdmitted(s) && s.record!.claimant === owner && s.epoch === t.epoch && t.nodes[n]!.standing === 'claimed';
   });
-  const settled = (at: number): string => headers(state, all, at).slice(0, t.committed.height).join(' '); // what is pending above is no repair's business
+  // the repair is not concerned with pending blocks above
+  const settled = (at: number): string => headers(state, all, at).slice(0, t.committed.height).join(' ');
   for (const { n, at } of own)
     if (settled(at) !== settled(own[0]!.at))
       return `nodes differ: node ${n + 1} holds ${headers(state, all, at).join(' ') || 'nothing'}`;
@@ -278,7 +283,7 @@ function repairedOf(state: State, p: number): string {
   return undone && own.length >= quorum ? `node ${undone.n + 1} is not admitted` : '';
 }
 
-/** Of the heights that all nodes retain. */
+/** The entries of one node at the heights that all nodes retain. */
 function headers(state: State, own: readonly { at: number }[], at: number): string[] {
   const floors = own.map((one) => state.nodes[one.at]!.s).map((s) => (isAdmitted(s) ? s.record!.floor : 0));
   const floor = Math.max(...floors);

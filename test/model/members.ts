@@ -1,6 +1,7 @@
-// Who the nodes are, in the model (docs/PROTOCOL.md section 8, I13). Ids are apart from servers: a second, empty server
-// (a twin) may answer for the last id, and a process may have another list of nodes than the cluster. What a term counts
-// by is decided by the production reducer, from the configuration that its process knew when the term began.
+// Who are the nodes, and by which configuration does a term count them (docs/PROTOCOL.md section 8, I13)? The model
+// separates ids from servers. A second, empty server (a twin) may answer for the last id. A process may have another
+// list of nodes than the cluster. The production reducer decides what counts, from the configuration that its process
+// knew when the term began.
 import {
   compareVersions,
   configurationText,
@@ -17,7 +18,7 @@ import type { Epoch } from '../../src/core/protocol/types.js';
 import { sameServerRun, type MemoryNodeState, type Mutant } from '../support/memory-node.js';
 import type { ModelConfig } from './state.js';
 
-/** The nodes that one process was started with: per track its id, and the server that answers for it. */
+/** The nodes that one process was started with. Index = track of the term. */
 export interface NodeList {
   ids: readonly string[];
   servers: readonly number[];
@@ -30,8 +31,8 @@ function memberIds(cfg: ModelConfig): string[] {
 }
 
 /**
- * The members' servers come first, in the order of their ids, then the twin of the last one, a stranger, and a server
- * that may become a member.
+ * The id that each server answers for. The members come first, then the twin of the last member, then a stranger, then
+ * a server that may become a member.
  */
 export function serverIds(cfg: ModelConfig): string[] {
   const ids = memberIds(cfg);
@@ -39,21 +40,24 @@ export function serverIds(cfg: ModelConfig): string[] {
   return [...ids, ...(cfg.twins > 0 ? [ids.at(-1)!] : []), ...(cfg.otherLists ? [STRANGER] : []), ...further];
 }
 
-/** Servers below this one are interchangeable. */
+/** Servers with an index below this one are interchangeable. */
 export function interchangeable(cfg: ModelConfig): number {
   return cfg.twins > 0 || cfg.otherLists ? cfg.nodes - 1 : cfg.nodes;
 }
 
 const lists = new WeakMap<ModelConfig, readonly NodeList[]>();
 
-/** Every new term chooses one: its process talks to the twin, has a stranger in its list, or names the last node only. */
+/**
+ * The lists that a new term may have. Its process may talk to the twin, may have a stranger in its list, or may name
+ * the last node only.
+ */
 export function listsOf(cfg: ModelConfig): readonly NodeList[] {
   let known = lists.get(cfg);
   if (!known) {
     const ids = memberIds(cfg);
     const servers = ids.map((_, n) => n);
     const last = cfg.nodes - 1;
-    // What the configuration does not name is a stranger to the term.
+    // An id that the configuration does not name is a stranger to the term.
     const all = cfg.resizes > 0 ? serverIds(cfg) : ids;
     known = [{ ids: all, servers: all.map((_, n) => n) }];
     if (cfg.twins > 0) known = [...known, { ids, servers: [...servers.slice(0, last), cfg.nodes] }];
@@ -81,7 +85,7 @@ export function firstText(cfg: ModelConfig): string {
   );
 }
 
-/** A small number for a version; 0: none, or the one that the bootstrap made. */
+/** A small number for a version. 0: no configuration, or the one that the bootstrap made. */
 export function versionCode(configuration: Configuration | null): number {
   return configuration === null ? 0 : configuration.version.epoch * 16 + configuration.version.turn;
 }
@@ -90,10 +94,10 @@ export function isEarlier(one: Configuration | null, other: Configuration | null
   return other !== null && (one === null || compareVersions(one.version, other.version) < 0);
 }
 
-/** What a process may know when it begins a term, and the votes that its pre-vote gets then. */
+/** What a process may know when it begins a term, and the votes that its pre-vote then gets. */
 export interface Knowledge {
   list: number;
-  /** Of the configurations on the servers the n-th newest. */
+  /** The configuration is the n-th newest of those on the servers. */
   nth: number;
   configuration: Configuration | null;
   quorum: number;
@@ -101,8 +105,9 @@ export interface Knowledge {
 }
 
 /**
- * A process may have seen any of the servers at any time. So it may begin with each configuration that a server knows,
- * and gets the votes of those that know nothing later: one that answers with a later configuration teaches it that.
+ * A process may have probed any of the servers at any time. So it may begin with each configuration that a server
+ * knows. It gets the votes of the nodes that know no later one: a node with a later configuration would teach it that
+ * one.
  */
 export function knowledgeOf(cfg: ModelConfig, servers: readonly { s: MemoryNodeState }[]): Knowledge[] {
   const found: Knowledge[] = [];
@@ -126,7 +131,7 @@ export function knowledgeOf(cfg: ModelConfig, servers: readonly { s: MemoryNodeS
   return found;
 }
 
-/** The configurations on the servers, the newest first; a server that was never a node knows none. */
+/** The distinct configurations on the servers, the newest first. A server that was never a node has none. */
 export function configurationsOn(servers: readonly { s: MemoryNodeState }[]): (Configuration | null)[] {
   const texts = new Set<string>();
   for (const { s } of servers) if (s.record !== null) texts.add(s.record.config);
@@ -135,7 +140,7 @@ export function configurationsOn(servers: readonly { s: MemoryNodeState }[]): (C
     .sort((a, b) => (isEarlier(a, b) ? 1 : isEarlier(b, a) ? -1 : 0));
 }
 
-/** What a term counts by: the configuration or, where that rule is broken, its process's own list. */
+/** The configuration that a term counts by. Where that rule is broken, it is the process's own list. */
 function countedBy(cfg: ModelConfig, configuration: Configuration | null, list: number): Configuration | null {
   if (cfg.variation === 'joint-claim' && configuration !== null && list === 1)
     return withoutMember(configuration, memberIds(cfg)[0]!, configuration.version);

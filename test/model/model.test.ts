@@ -1,4 +1,5 @@
-// The short form of the exhaustive model, through the very command that people run.
+// Do the invariants hold in the short form of the exhaustive model? The first test runs the same command that people
+// run. The second compares the fast exploration with the direct one.
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -8,19 +9,15 @@ import { BASE, type ModelConfig } from './state.js';
 
 const script = fileURLToPath(new URL('../../scripts/model.mjs', import.meta.url));
 
-it(
-  'model: every interleaving within the short bounds → no invariant breaks, a lone leader gets ' + 'through (n=3)',
-  async () => {
-    const { stdout } = await promisify(execFile)(process.execPath, [script, '--short']);
-    const lines = stdout.trim().split('\n');
-    expect(lines.at(-1)).toMatch(/^\d+ states$/);
-    expect(Number.parseInt(lines.at(-1)!, 10)).toBeGreaterThan(700_000);
-    // without a bound on losses and late calls: the count is the space's own
-    expect(stdout).toMatch(/^pair: 39862 states \(all\)/m);
-    expect(stdout).not.toContain('VIOLATION');
-  },
-  300_000,
-);
+it('model: every interleaving within the short bounds → no invariant breaks, a lone leader makes progress (n=3)', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [script, '--short']);
+  const lines = stdout.trim().split('\n');
+  expect(lines.at(-1)).toMatch(/^\d+ states$/);
+  expect(Number.parseInt(lines.at(-1)!, 10)).toBeGreaterThan(700_000);
+  // This space has no bound on losses and late calls, so its size depends on the protocol alone.
+  expect(stdout).toMatch(/^pair: 39862 states \(all\)/m);
+  expect(stdout).not.toContain('VIOLATION');
+}, 300_000);
 
 it.each<[string, Partial<ModelConfig>]>([
   ['lost calls and late ones', { strays: 1, giveUps: 1 }],

@@ -1,6 +1,6 @@
-// The moves of the model: everything that may happen next in a state, one atomic step each, and what the invariants
-// say about the result. The terms' part is decided by the production reducer alone (`step`), the nodes' part by the
-// in-memory twin alone (`applyCall`).
+// What can happen next in a state of the model, and do the invariants hold afterwards? Each move is one atomic step.
+// The production reducer alone decides what a term does (`step`). The in-memory twin alone decides what a node does
+// (`applyCall`).
 import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
 import type { Epoch, Header, NodeCall, NodeReply } from '../../src/core/protocol/types.js';
 import { cloneTerm, step } from '../../src/core/protocol/term.js';
@@ -70,20 +70,22 @@ export interface Move {
   term: number;
   node: number;
   /**
-   * A late call's key; a start's store height, and QUIET more for a repair's; the term that a renewal continues. For
-   * both, LIST for each list of nodes after the first, and KNOWN for each configuration that is newer than what is known.
+   * late run: the key of the call. start: the height of the store, plus QUIET for a repair. renew: the term that is
+   * renewed.
+   * start and renew add LIST for each list of nodes after the first. They add KNOWN for each configuration on the
+   * servers that is newer than the one that the process knows.
    */
   arg: number;
 }
 
 export type Visit = (move: Move, next: State) => void;
 
-/** Asked before a next state is built, so that a random walk builds only the one it takes. */
+/** Asked before a next state is built, so that a random walk builds only the state it goes to. */
 export type Wanted = (kind: MoveKind, term: number, node: number, arg: number) => boolean;
 
 const ALL: Wanted = () => true;
 
-/** Every move that is possible in `state`. Moves that change nothing may be among them. */
+/** Calls `visit` for every move that is possible in `state`. Some of these moves may change nothing. */
 export function forEachMove(cfg: ModelConfig, state: State, visit: Visit, wanted: Wanted = ALL): void {
   starts(cfg, state, visit, wanted);
   for (let term = 0; term < state.terms.length; term++) termMoves(cfg, state, term, visit, wanted);
@@ -132,7 +134,7 @@ export function highestEpoch(nodes: readonly { s: MemoryNodeState }[]): number {
 
 /** Added to the argument of a `start` that begins a repair. */
 export const QUIET = 16;
-/** Added to the argument of a `start` or `renew`, see Move. */
+/** Added to the argument of a `start` or `renew`: see Move. */
 const LIST = 32;
 const KNOWN = 256;
 
@@ -174,7 +176,7 @@ function starts(cfg: ModelConfig, state: State, visit: Visit, wanted: Wanted): v
   }
 }
 
-/** A follower whose store holds everything that is known to be committed up to `height` begins a promotion. */
+/** A follower begins a promotion. Its store holds the committed blocks up to `height`. */
 export function startTerm(cfg: ModelConfig, state: State, knowledge: Knowledge, height: number, quiet = false): State {
   return begin(cfg, state, { knowledge, store: storeUpTo(cfg, state, height), continued: undefined, quiet });
 }
@@ -198,7 +200,10 @@ export function agreedHeight(state: State): number {
   return height;
 }
 
-/** The committed blocks up to `height` as a follower has them: the epoch is known where q copies bear it now. */
+/**
+ * The committed blocks up to `height` as a follower has them. The epoch of a block is known if q copies carry it now,
+ * otherwise it is 0.
+ */
 export function storeUpTo(cfg: ModelConfig, state: State, height: number): StoredBlock[] {
   const store: StoredBlock[] = [];
   for (let h = 1; h <= height; h++) {
@@ -215,7 +220,7 @@ export function storeUpTo(cfg: ModelConfig, state: State, height: number): Store
   return store;
 }
 
-/** A member is to leave; what is none is to become one. null: the leader would refuse. */
+/** The request to remove a member, or to add a node that is not one. null: the leader would refuse it. */
 export function resizing(t: TermState, node: number): TermEvent | null {
   const id = t.settings.ids![node]!;
   const member = memberOf(t.configuration, id) !== undefined;
@@ -226,7 +231,7 @@ export function resizing(t: TermState, node: number): TermEvent | null {
   return { type: 'change', now: 0, change, node: member ? -1 : node };
 }
 
-/** When the next block no longer waits: for an admission, or for the nodes to note a change of the members. */
+/** When the next block stops waiting for an admission, or for the nodes to note a change of the members. */
 export function gateEnds(t: TermState): number {
   return Math.min(t.gateUntil!, t.change?.next ? t.change.by : Infinity);
 }
@@ -296,7 +301,7 @@ function termMoves(cfg: ModelConfig, state: State, term: number, visit: Visit, w
   }
 }
 
-/** Runs a call and hands its reply over at once. */
+/** Runs a call and delivers its reply in the same move. */
 export function runAndAnswer(
   cfg: ModelConfig,
   state: State,
@@ -375,15 +380,14 @@ export function mayPromote(
 }
 
 // --- building the next state
-// --------------------------------------------------------------------------------------------------
 
 export interface Beginning {
   knowledge: Knowledge;
   store: readonly StoredBlock[];
-  /** The term whose term this one renews. */
+  /** The ended term that this one renews. */
   continued: number | undefined;
   mustExceed: number;
-  /** A repair's. */
+  /** A repair's term: it proposes nothing of its own. */
   quiet: boolean;
 }
 
@@ -470,7 +474,7 @@ export class Next {
     this.changed.push(m);
   }
 
-  /** A term begins with these answers to its pre-vote. */
+  /** Begins a term with these answers to its pre-vote. */
   begin({ knowledge, store, continued, mustExceed, quiet }: Beginning): void {
     const { cfg } = this;
     const term = this.terms.length;
@@ -500,7 +504,7 @@ export class Next {
     (this.sent[n] ??= []).push(sent);
   }
 
-  /** One script on one node; a lock in the way of a promotion has expired (reduction 4). */
+  /** Runs one script on one node. A lock in the way of a promotion is taken as expired (reduction 4). */
   apply(n: number, call: NodeCall): NodeReply<unknown> {
     const s = this.node(n);
     if (call.script === 'promote_leader' && s.lock !== null && s.lock.owner !== call.previousOwner) s.lock = null;
@@ -521,10 +525,10 @@ export class Next {
     return applyCall(s, toSend, IDENTITY, this.nodes[n]!.id, 0, this.cfg.mutant);
   }
 
-  /** A term's call on a server. */
+  /** Runs a term's call on a server. */
   execute(n: number, out: Outstanding): NodeReply<unknown> {
     if (out.call?.script === 'inspect') {
-      // reads only: one view for each node state will do
+      // `inspect` only reads, so its reply is made once for each node state.
       const node = this.nodes[n]!;
       return (node.view ??= applyCall(node.s, out.call, IDENTITY, node.id, 0, this.cfg.mutant));
     }
@@ -552,7 +556,7 @@ export class Next {
     } else this.step(p, { type: 'reply', now: 0, node: n, id: out.id, reply });
   }
 
-  /** The producer answers. */
+  /** The producer answers the request for the next block. */
   produce(p: number): void {
     const m = this.term(p);
     const height = m.ready;
@@ -592,7 +596,8 @@ export class Next {
         if (!isAsked(t, effect.node) && this.cfg.variation !== 'resize-in-term')
           return this.violate(`I13: term ${p + 1} asks a stranger for ${effect.call.script}`);
         if (effect.call.script === 'begin_admission') {
-          if (m.admissions >= MAX_ADMISSIONS) return; // never sent, never answered
+          // beyond the model's bound: the call is never sent and never answered
+          if (m.admissions >= MAX_ADMISSIONS) return;
           const nonce = `n${p + 1}.${m.admissions}`;
           m.admissions += 1;
           const call = { ...effect.call, nonce, ...renamed(m.t, effect.node, nonce) };
@@ -699,7 +704,10 @@ export class Next {
     this.agreed[height - 1] = hash;
   }
 
-  /** Closes the state: fingerprints, the network without its dead calls, a reader's look, the invariants of nodes. */
+  /**
+   * Completes the state: makes the fingerprints, drops calls that can have no effect any more, and checks readers and
+   * the invariants of nodes.
+   */
   seal(): State {
     const { cfg, nodes } = this;
     let touched = false;
@@ -778,7 +786,7 @@ export class Next {
     }
   }
 
-  /** Readers: what they take as committed (section 7). */
+  /** Checks what readers take as committed (section 7). */
   private probe(): void {
     const { cfg, nodes } = this;
     for (let height = 1; height <= this.agreed.length; height++) {
@@ -802,15 +810,18 @@ export class Next {
   }
 }
 
-/** The servers that a reader may read: those whose memory a configuration names that they may know no later one than. */
+/**
+ * The servers that a reader may read. A configuration on the servers names their memory, and they know no later one.
+ */
 export function readableBy<N extends { s: MemoryNodeState }>(cfg: ModelConfig, nodes: readonly N[]): N[] {
   const known = configurationsOn(nodes);
   return nodes.filter(({ s }) => known.some((configuration) => isSeen(cfg, s, configuration)));
 }
 
 /**
- * Whether copies of one epoch commit a block: the newest configuration among the holders that a reader sees says whose
- * copies count, and how many are needed. It may see any of the holders. A configuration of a later term says nothing.
+ * Whether copies of one epoch commit a block. The newest configuration among the holders that a reader sees says whose
+ * copies count, and how many it needs. A reader may see any of the holders. A configuration of a later term does not
+ * count.
  */
 export function areEnough(cfg: ModelConfig, holders: readonly { s: MemoryNodeState }[], epoch: Epoch): boolean {
   return configurationsOn(holders).some((configuration) => {
@@ -830,7 +841,7 @@ function isSeen(cfg: ModelConfig, s: MemoryNodeState, configuration: Configurati
   return cfg.variation === 'any-memory' || memoryNamed(configuration, s.record.node) === s.record.incarnation;
 }
 
-/** What is wrong with a node by itself: '' or the first invariant that does not hold. */
+/** The first invariant that a node breaks by itself, or ''. */
 export function brokenIn(n: number, before: MemoryNodeState, s: MemoryNodeState, mayFall: boolean): string {
   if (!mayFall && (s.epoch ?? 0) < (before.epoch ?? 0))
     return `I3: the epoch of node ${n + 1} fell from ${before.epoch} to ${s.epoch}`;
@@ -849,13 +860,13 @@ export function brokenIn(n: number, before: MemoryNodeState, s: MemoryNodeState,
 
 const ORDINARY_ENDS = new Set(['PROMOTION_LOST', 'CLAIM_LOST', 'FENCED', 'LEASE_EXPIRED', 'RENEW', 'RECONFIGURED']);
 
-/** A member, the server that is to become one, or the one that is to leave. */
+/** Whether a term may ask this node: a member, the server that is to be added, or the member that is to leave. */
 function isAsked({ configuration, settings, change }: TermState, node: number): boolean {
   const id = settings.ids![node]!;
   return configuration === null || memberOf(configuration, id) !== undefined || change?.candidate === node;
 }
 
-/** The model names nonces itself; the configuration that the admission brings names the same. */
+/** The model gives nonces its own names. The configuration that the admission carries must have the same name. */
 function renamed(t: TermState, node: number, nonce: string): { config?: string } {
   const admission = t.nodes[node]!.admission!;
   admission.nonce = nonce;
@@ -865,7 +876,10 @@ function renamed(t: TermState, node: number, nonce: string): { config?: string }
   return { config: configurationText(admission.configuration) };
 }
 
-/** Breaks a rule of the term while it takes this event. Returns what is to be done behind the reducer's back after it. */
+/**
+ * Breaks a rule of the term while it handles this event. Returns what must be done to the term after the reducer has
+ * run.
+ */
 function breaks({ variation }: ModelConfig, t: TermState, event: TermEvent): (effects: readonly Effect[]) => void {
   const begun = (): AdmissionBegun[] =>
     t.nodes.flatMap(({ admission }) => (admission?.begun ? [admission as AdmissionBegun] : []));
@@ -903,7 +917,7 @@ function breaks({ variation }: ModelConfig, t: TermState, event: TermEvent): (ef
     case 'joint-claim': {
       const promoting = t.phase === 'promoting';
       return (effects) => {
-        // It has a version of this term's, as if this term had made it while it led.
+        // Its version belongs to this term, as if this term had made the configuration while it led.
         if (!promoting || t.phase !== 'claiming' || isAsked(t, 0)) return;
         t.configuration = { ...t.configuration!, version: { epoch: t.epoch, turn: 0 } };
         for (const effect of effects)
@@ -916,7 +930,7 @@ function breaks({ variation }: ModelConfig, t: TermState, event: TermEvent): (ef
         const { change } = t;
         const end = effects.find((effect) => effect.type === 'ended');
         if (!change?.next || !end || notedChange(t) === null) return;
-        // Not renewed: the members change, and the next block may come.
+        // The broken rule: the term is not renewed. The members change, and it asks for the next block.
         t.phase = 'leading';
         t.ended = null;
         t.configuration = change.next;
@@ -939,8 +953,8 @@ function breaks({ variation }: ModelConfig, t: TermState, event: TermEvent): (ef
 }
 
 /**
- * Whether a call on the network can still change an admitted node whose memory will stay: its epoch only rises from
- * here.
+ * Whether a call on the network can still change an admitted node that will keep its memory. The epoch of such a node
+ * only rises.
  */
 export function mayMatter(s: MemoryNodeState, call: NodeCall, cfg: ModelConfig): boolean {
   if (breaksPromises(cfg.mutant)) return true;
@@ -965,13 +979,13 @@ export function mayMatter(s: MemoryNodeState, call: NodeCall, cfg: ModelConfig):
         return false;
       return call.epoch > epoch || s.record!.head < call.floor;
     default:
-      return false; // an admission's calls: nothing to admitted nodes
+      return false; // the calls of an admission do nothing to admitted nodes
   }
 }
 
 /**
- * Whether a call that is below a node's epoch may come to matter: not where the broken rule leaves I3 alone, or is
- * about the answer only.
+ * Whether a broken rule lets a call with a lower epoch than the node's have an effect. It does not if the rule keeps
+ * I3, or concerns the reply only.
  */
 function breaksPromises({
   noEpochCheck,

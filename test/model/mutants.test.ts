@@ -1,7 +1,7 @@
-// Each rule of the protocol, broken alone: the model must find what goes wrong. Seeds are fixed, so that what was
-// found once is found again. Those that random walks do not find in seconds are walked along a directed path: found
-// by exhaustive exploration (unconfirmed admission) or worked out by hand (epoch check, and the three that need a
-// wipe). The same path must be harmless once the rule is kept.
+// Does the model find what goes wrong when one rule of the protocol is broken? Seeds are fixed, so that each run finds
+// the same. Some violations are too rare for random walks: their tests follow a written path. Exhaustive exploration
+// found one of these paths (unconfirmed admission). The others were worked out by hand. The same path must be harmless
+// while the rule is kept.
 import { describe, expect, it } from 'vitest';
 import { explore, minimised, narrate, replay, traceOf, walk } from './explore.js';
 import { BASE, type ModelConfig } from './state.js';
@@ -55,7 +55,8 @@ const UNCONFIRMED = traceOf(`
 1 run 3
 1 run 2`);
 
-// A leader's late acquire gets into a node that a later term has claimed and whose lock has expired since.
+// Without the epoch check, a late acquire of an old leader succeeds on node 3. A later term has claimed that node, and
+// its lock has expired since.
 const NO_EPOCH_CHECK = traceOf(`
 1 start
 1 run 1
@@ -86,11 +87,10 @@ const NO_EPOCH_CHECK = traceOf(`
 3 run 3`);
 
 /**
- * A leader "proves" that it still leads on a node that a successor has promoted but not yet claimed, and re-admits
- * another node that the
- * successor had claimed: that claim is forgotten there. The leader gets into the promoted node (`prepares`, `lets`),
- * and the successor
- * gets in again later (`returns`), which takes the broken rule.
+ * An old leader "proves" that it still leads, on a node that a successor has promoted but not yet claimed. It then
+ * re-admits a node that the successor had claimed, and that node forgets the claim. `prepares` and `lets`: how the old
+ * leader gets at the promoted node. `returns`: how the successor gets that node back later. The broken rule makes this
+ * possible.
  */
 function succession(prepares: string, lets: string, returns: string): ReturnType<typeof traceOf> {
   return traceOf(
@@ -130,8 +130,8 @@ ${'3 run 3\n3 run 3\n3 run 1\n3 run 1\n'.repeat(6)}`.replaceAll('\n\n', '\n'),
   );
 }
 
-// Term 2 has claimed node 3, whose lock expires; term 1, promoted there before, claims it at the same epoch by
-// taking the free lock.
+// Term 2 has claimed node 3, and the lock there expires. Term 1 was promoted on node 3 before. It takes the free lock
+// and claims node 3 under the same epoch.
 const TWO_AT_ONE_EPOCH = `
 0 raise 1
 1 start
@@ -148,7 +148,7 @@ const TWO_AT_ONE_EPOCH = `
 2 run 2
 1 run 3`;
 
-// Term 1 repairs. It looks at node 3 only when a successor has committed there and the node was wiped.
+// Term 1 is a repair. It inspects node 3 only after a successor has committed there and the node was wiped.
 const UNPROVEN_REPAIR = traceOf(`
 1 start @16
 1 run 1
@@ -178,8 +178,8 @@ const UNPROVEN_REPAIR = traceOf(`
 3 run 3
 3 run 1`);
 
-// Node 3 is wiped and re-admitted by term 1, then part of term 2's quorum; late: begin_admission, three
-// backfills, admit.
+// Node 3 is wiped, and term 1 re-admits it. Then it is part of term 2's quorum. These calls arrive late:
+// begin_admission, three backfills, admit.
 const ADMITTED_TWICE = `
 1 start
 1 run 1
@@ -227,20 +227,20 @@ LOSS
 3 run 3`;
 
 /**
- * No call is lost and none arrives late: small enough to be explored to the end. An operator raises one epoch, or a
- * third term stirs.
+ * QUIET: no call is lost and none arrives late. Such a space is small enough to be explored completely. RAISED: an
+ * operator raises one epoch. THREE: there is a third term.
  */
 const QUIET: Partial<ModelConfig> = { strays: 0, giveUps: 0, staleStores: false };
 const RAISED: Partial<ModelConfig> = { ...QUIET, raises: 1 };
 const THREE: Partial<ModelConfig> = { ...QUIET, terms: 3 };
 
-/** Nodes that know no configuration: there the rules below are all that stands between two memories of one node. */
+/** The nodes know no configuration. Then only the rules below keep two memories of one node apart. */
 const ANY_MEMORY: ModelConfig = { ...BASE, configured: false };
 
 /** A second server answers for the last id, and each term talks to one of the two. */
 const TWINS: Partial<ModelConfig> = { ...QUIET, twins: 1, heights: 3 };
 
-/** Who the nodes are (I13), each rule broken alone. */
+/** Rules about who the nodes are (I13). Each row breaks one rule, or two rules that cover each other. */
 const MEMBERS: Mutation[] = [
   {
     rule: 'a node takes a claim under an earlier configuration than it knows',
@@ -274,7 +274,10 @@ const MEMBERS: Mutation[] = [
   },
 ];
 
-/** Term 1 has node 1 note a change and its time is over. Its renewal, and a term that knew nothing of it, go on. */
+/**
+ * Term 1 makes node 1 note a change, and its wait for the others ends. Its renewal goes on, and so does a term that
+ * does not know the change.
+ */
 const TWO_AT_A_TIME = `
 1 start
 1 run 1
@@ -300,7 +303,10 @@ const TWO_AT_A_TIME = `
 2 run 2
 2 run 3`;
 
-/** Four members. Terms 1 and 3 drop the last one, while term 2 claims with a change of its own: without the first one. */
+/**
+ * Four members. Terms 1 and 3 remove the last member. Meanwhile term 2 claims with a change of its own, which removes
+ * the first member.
+ */
 const JOINT_CLAIM = `
 1 start
 1 run 1
@@ -333,7 +339,7 @@ const JOINT_CLAIM = `
 
 const COVERED: { rule: string; spaces: { cfg: Partial<ModelConfig>; states: number }[] }[] = [
   {
-    // Exactly as many states as with the rule kept: a leader never gets HEIGHT_EXISTS, because it replaces what its
+    // The count equals the one with the rule kept: a leader never gets HEIGHT_EXISTS, because it replaces what its
     // claim has seen.
     rule: 'content of HEIGHT_EXISTS ignored',
     spaces: [
@@ -342,8 +348,8 @@ const COVERED: { rule: string; spaces: { cfg: Partial<ModelConfig>; states: numb
     ],
   },
   {
-    // More states, no harm: whoever comes by a lock without a promotion of its own is a leader, and two leaders have
-    // no epoch in common.
+    // There are more states, but no harm. Whoever gets a lock without a promotion of its own is a leader, and two
+    // leaders never have the same epoch.
     rule: 'the claimant rule dropped',
     spaces: [
       { cfg: { mutant: { noClaimantRule: true } }, states: 41_695 },
@@ -351,8 +357,8 @@ const COVERED: { rule: string; spaces: { cfg: Partial<ModelConfig>; states: numb
     ],
   },
   {
-    // A copy under one epoch was a vote when it was written: q of them were a quorum then, whatever a node remembers
-    // now.
+    // A copy under one epoch was a vote when it was written. q such copies were a quorum at that time, whatever a node
+    // remembers now.
     rule: 'copies on nodes that are not admitted counted by readers',
     spaces: [
       { cfg: { ...QUIET, wipes: 1, variation: 'unadmitted-copies' }, states: 18_826 },
@@ -361,23 +367,23 @@ const COVERED: { rule: string; spaces: { cfg: Partial<ModelConfig>; states: numb
     ],
   },
   {
-    // The node refuses the claim (NOT_MEMBER), and the term does not count it: either is enough.
+    // Two rules cover each other: the node refuses the claim (NOT_MEMBER), and the term does not count the node.
     rule: 'any memory counted, where nodes still refuse claims that name another',
     spaces: [{ cfg: { ...TWINS, variation: 'any-memory' }, states: 194_051 }],
   },
   {
-    // A node that knows one list refuses a claim with another one of the same version.
+    // A node that knows one list refuses a claim with another list of the same version.
     rule: 'a term counts by the list of nodes that its process was given',
     spaces: [{ cfg: { ...QUIET, otherLists: true, variation: 'own-list' }, states: 9_197 }],
   },
   {
-    // Neighbours meet: one change inside a term needs no other count (three members by hand: docs/PROOF.md). It takes
-    // two changes in one term, and a reader that has asked before them.
+    // Neighbouring sets share a member, so one change inside a term needs no other count (three members by hand:
+    // docs/PROOF.md). Harm takes two changes in one term, and a reader that asked before them.
     rule: 'a term that goes on under the changed set of members',
     spaces: [{ cfg: { ...QUIET, nodes: 2, heights: 2, resizes: 1, variation: 'resize-in-term' }, states: 3_305 }],
   },
   {
-    // The term that made the change has settled what was there (three members by hand: docs/PROOF.md).
+    // The term that made the change has committed all that was there (three members by hand: docs/PROOF.md).
     rule: "copies counted by a later term's configuration",
     spaces: [{ cfg: { ...QUIET, nodes: 2, heights: 2, resizes: 1, variation: 'later-count' }, states: 3_178 }],
   },
@@ -430,7 +436,7 @@ describe('mutants', () => {
   );
 
   it.each(MEMBERS)(
-    'model: $rule → found, explored; with the rule kept, the same space holds to its end',
+    'model: $rule → found by exploration; with the rule kept, the whole space is safe',
     ({ rule, cfg, finds }) => {
       const config: ModelConfig = { ...BASE, name: rule, ...cfg };
       const found = explore(config, { expect: /^I/ }).finding;
@@ -457,22 +463,19 @@ describe('mutants', () => {
     },
   );
 
-  it(
-    'model: a node re-admitted without re-confirming the lead → fork; with the proof, the same path ' + 'forks nothing',
-    () => {
-      const config: ModelConfig = {
-        ...BASE,
-        name: 'unconfirmed admission',
-        heights: 2,
-        wipes: 1,
-        variation: 'unconfirmed-admission',
-      };
-      expect(replay(config, UNCONFIRMED, /^I4/).why).toMatch(/^I4: FORK at height 2/);
-      expect(replay({ ...config, variation: '' }, UNCONFIRMED).why).toBe('');
-    },
-  );
+  it('model: a node re-admitted without confirming the leadership again → fork; with the proof, the same path is safe', () => {
+    const config: ModelConfig = {
+      ...BASE,
+      name: 'unconfirmed admission',
+      heights: 2,
+      wipes: 1,
+      variation: 'unconfirmed-admission',
+    };
+    expect(replay(config, UNCONFIRMED, /^I4/).why).toMatch(/^I4: FORK at height 2/);
+    expect(replay({ ...config, variation: '' }, UNCONFIRMED).why).toBe('');
+  });
 
-  it('model: the epoch check dropped → fork; with it, the same path forks nothing', () => {
+  it('model: the epoch check dropped → fork; with the check, the same path is safe', () => {
     const config: ModelConfig = {
       ...BASE,
       name: 'no epoch check',
@@ -496,32 +499,28 @@ describe('mutants', () => {
       cfg: { expiries: 1, mutant: { repeatPromotionAtAnyEpoch: true } },
       trace: succession('2 run 3', '0 expire 3', '3 late run 3 @17825792'),
     },
-  ])('model: $rule, one wipe → fork; with the rule kept, the same path forks nothing', ({ rule, trace, cfg }) => {
+  ])('model: $rule, one wipe → fork; with the rule kept, the same path is safe', ({ rule, trace, cfg }) => {
     const config: ModelConfig = { ...ANY_MEMORY, name: rule, terms: 3, heights: 3, wipes: 1, ...cfg };
     expect(replay(config, trace, /^I4/).why).toMatch(/^I4: FORK/);
     expect(replay({ ...config, mutant: {}, variation: '' }, trace).why).toBe('');
   });
 
-  it(
-    'model: a repair re-admits without repeating its claim, one wipe → fork; with the proof, the ' +
-      'same path forks nothing',
-    () => {
-      const config: ModelConfig = {
-        ...BASE,
-        name: 'unproven repair',
-        terms: 3,
-        repairs: 1,
-        wipes: 1,
-        variation: 'unconfirmed-admission',
-      };
-      expect(replay(config, UNPROVEN_REPAIR, /^I4/).why).toMatch(/^I4: FORK/);
-      expect(replay({ ...config, variation: '' }, UNPROVEN_REPAIR).why).toBe('');
-    },
-  );
+  it('model: a repair re-admits without repeating its claim, one wipe → fork; with the proof, the same path is safe', () => {
+    const config: ModelConfig = {
+      ...BASE,
+      name: 'unproven repair',
+      terms: 3,
+      repairs: 1,
+      wipes: 1,
+      variation: 'unconfirmed-admission',
+    };
+    expect(replay(config, UNPROVEN_REPAIR, /^I4/).why).toMatch(/^I4: FORK/);
+    expect(replay({ ...config, variation: '' }, UNPROVEN_REPAIR).why).toBe('');
+  });
 
   it(
-    'model: a choice between two blocks stands against a later epoch too → fork, explored; what the ' +
-      'person was shown is its limit → explored whole, none',
+    'model: a choice between two blocks is kept against a later epoch → fork; limited to the epochs that the ' +
+      'person was shown → the whole space is safe',
     () => {
       const config: ModelConfig = {
         ...BASE,
@@ -539,35 +538,34 @@ describe('mutants', () => {
     300_000,
   );
 
-  // Every call of a whole admission arrives once more at a node that has been through it, and that forgot the term
-  // it followed since.
+  // Every call of a whole admission arrives a second time. The node has been through this admission before, and has
+  // since lost the memory of the term that it followed.
   it.each([
     {
-      what: 'rolled back to a moment after it, nonces taken twice → fork',
+      what: 'is rolled back to a moment after it and accepts a nonce twice → fork',
       loss: '0 roll back 3',
       mutant: { reuseNonces: true },
       finds: /^I4: FORK/,
     },
     {
-      what: 'rolled back to a moment after it → the nonce is refused, no fork',
+      what: 'is rolled back to a moment after it → it refuses the nonce, no fork',
       loss: '0 roll back 3',
       mutant: {},
       finds: null,
     },
-    // Known, and outside of what is promised (docs/PROOF.md): no rule on the node can remember a nonce that it forgot
-    // as well.
-    { what: 'wiped a second time → fork', loss: '0 wipe 3', mutant: {}, finds: /^I4: FORK/ },
-  ])('model: a second copy of a whole admission, the node $what', ({ loss, mutant, finds }) => {
+    // A known case outside the promises (docs/PROOF.md): a node that forgot a nonce has no rule that could refuse it.
+    { what: 'is wiped a second time → fork', loss: '0 wipe 3', mutant: {}, finds: /^I4: FORK/ },
+  ])('model: a second copy of a whole admission arrives, the node $what', ({ loss, mutant, finds }) => {
     const config: ModelConfig = { ...ANY_MEMORY, name: 'nonces', terms: 3, heights: 4, wipes: 2, rollbacks: 1, mutant };
     const { why } = replay(config, traceOf(ADMITTED_TWICE.replace('LOSS', loss)), finds ?? /^I[14]/);
     if (finds) expect(why).toMatch(finds);
     else expect(why).toBe('');
   });
 
-  // A rule that another one stands behind: alone it is not needed for safety, which whole spaces show; together they
-  // are, in the same space.
+  // Each of these rules is backed by another rule. With one of them broken, the whole space is safe. With both broken,
+  // the same space has a violation (PAIRS).
   it.each(COVERED)(
-    'model: $rule alone, explored to the end → holds',
+    'model: $rule alone, explored completely → safe',
     ({ spaces }) => {
       for (const { cfg, states } of spaces) {
         const { finding, complete, states: counted } = explore({ ...BASE, name: 'alone', ...cfg }, { expect: /^I\d/ });
@@ -578,7 +576,7 @@ describe('mutants', () => {
   );
 
   it.each(PAIRS)(
-    'model: $rules together, in a space where each alone holds → found',
+    'model: $rules together, in a space where each alone is safe → found',
     ({ cfg, finds, trace }) => {
       const config: ModelConfig = { ...BASE, name: 'together', ...cfg };
       const why =

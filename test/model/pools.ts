@@ -1,7 +1,6 @@
-// The model in pieces: every distinct node, network, term, call and reply exists once and bears a number, and what
-// one piece makes of another is worked out once. A state is then a row of numbers, and a move looks up two or three
-// of them: the reducer and the twin of the scripts run only when two pieces meet for the first time. Nothing is
-// decided here; what a move means is said in moves.ts.
+// How does the model avoid the same work twice? Every distinct node, network, term, call and reply is stored once and
+// has a number. The effect of one piece on another is also computed once. So a state is a row of numbers, and a move
+// looks up two or three of them. The meaning of a move is in moves.ts.
 import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
 import { configurationText } from '../../src/core/protocol/configuration.js';
 import type { NodeReply } from '../../src/core/protocol/types.js';
@@ -31,13 +30,16 @@ import {
   type StoredBlock,
 } from './state.js';
 
-/** Fingerprints under each naming of the terms. */
+/** Fingerprints, one for each renaming of the terms. */
 interface Prints {
   a: Int32Array;
   b: Int32Array;
 }
 
-/** What a configuration says of the servers: fingerprints per naming and server. */
+/**
+ * What a configuration says about the servers. Fingerprints: index = naming × servers + server. null = what all nodes
+ * knew at the start.
+ */
 interface Names {
   namesA: Int32Array | null;
   namesB: Int32Array | null;
@@ -49,7 +51,7 @@ export interface Node extends Prints, Names {
   s: MemoryNodeState;
   admitted: boolean;
   locked: boolean;
-  /** Of the entries, from floor + 1 on. */
+  /** The hash and the epoch of each entry, from floor + 1 on. */
   hashes: number[];
   epochs: number[];
   floor: number;
@@ -77,10 +79,10 @@ export interface Term extends Prints {
   id: number;
   p: number;
   m: ModelTerm;
-  /** Per naming and server. */
+  /** Index = naming × servers + server. */
   columnA: Int32Array;
   columnB: Int32Array;
-  /** The same for terms that differ by their names and by the order of the nodes. */
+  /** Equal for terms that differ only in their names and in the order of the nodes. */
   rank: number;
   ended: boolean;
   calls: (Call | null)[];
@@ -113,7 +115,7 @@ export interface Outcome {
   bad: string;
 }
 
-/** One term by itself: what it sends and takes as committed is noted instead of being weighed. */
+/** One term by itself. What it sends and what it takes as committed is recorded; the state is not checked. */
 class Alone extends Next {
   readonly sends: { n: number; sent: NetCall }[] = [];
   readonly agrees: { height: number; text: string; who: string }[] = [];
@@ -130,7 +132,7 @@ class Alone extends Next {
     return this.violation;
   }
 
-  /** One script on a node; only that node matters. */
+  /** Runs one script on one node. No other node matters. */
   static run(
     cfg: ModelConfig,
     n: number,
@@ -170,10 +172,10 @@ export class Pools {
   readonly calls: Call[] = [];
   /** Server n before anything has happened. */
   readonly first: readonly Node[];
-  /** Server n without any key of ours. */
+  /** Server n without any key of `seq`. */
   readonly wiped: readonly Node[];
   readonly noCalls: Net;
-  /** naming[i][k]: the name of term k (from 1) under the i-th naming; the first one leaves all names as they are. */
+  /** naming[i][k] is the name of term k (from 1) under the i-th naming. The first naming changes no name. */
   readonly namings: number[][];
   private readonly replies = new Map<string, Reply>();
   private readonly callsByText = new Map<string, Call>();
@@ -192,7 +194,6 @@ export class Pools {
   }
 
   // --- pieces
-  // -----------------------------------------------------------------------------------------------------------------
 
   node(s: MemoryNodeState, id: string): Node {
     const model = sealNode(s, id);
@@ -222,7 +223,8 @@ export class Pools {
   }
 
   call(sent: NetCall): Call {
-    // Within one history a term has one epoch and one chain; here its like from another history may come along.
+    // Within one history, a term has one epoch and one chain. But the pool is shared by all histories, so a call needs
+    // both in its key.
     const { call: what } = sent;
     const floor =
       what.script === 'write_block' ? what.trim?.hash : what.script === 'begin_admission' ? what.floorHash : '';
@@ -245,7 +247,7 @@ export class Pools {
     const a = new Int32Array(this.namings.length);
     const b = new Int32Array(this.namings.length);
     for (const call of calls) {
-      // a sum: the order of calls does not matter
+      // A sum, because the order of calls does not matter.
       for (let i = 0; i < a.length; i++) {
         a[i]! += call.a[i]!;
         b[i]! += call.b[i]!;
@@ -323,7 +325,7 @@ export class Pools {
     return term;
   }
 
-  /** Under names that tell only this term from all others, and without an order of nodes. */
+  /** The fingerprint under a naming that tells only this term from all others, without an order of the nodes. */
   private rankOf(p: number, m: ModelTerm): number {
     if (this.namings.length === 1) return 0;
     return named(
@@ -348,7 +350,7 @@ export class Pools {
     return known;
   }
 
-  /** null: what all nodes knew from the first. */
+  /** null = what all nodes knew at the start. */
   private names(text: string): Names {
     if (printNames(text, this.ids) === null) return { namesA: null, namesB: null };
     const namesA: number[] = [];
@@ -374,8 +376,7 @@ export class Pools {
     return { a, b };
   }
 
-  // --- what they make of each other
-  // -------------------------------------------------------------------------------------------
+  // --- effects of one piece on another
 
   run(n: number, node: Node, call: Call): Run {
     let run = node.runs.get(call.id);
@@ -437,7 +438,7 @@ export class Pools {
     return sent.call.script !== 'promote_leader' || mayPromote(this.cfg, node.s, sent.call);
   }
 
-  /** The network to `node` with one call more; calls that can never matter again are not kept. */
+  /** The network to `node` with one more call. A call that can have no effect any more is not kept. */
   with(net: Net, node: Node, call: Call, fallible: boolean): Net {
     if (!fallible && !mayMatter(node.s, call.sent.call, this.cfg)) return net;
     let more = net.added.get(call.id);
@@ -468,7 +469,7 @@ export class Pools {
     return outcome;
   }
 
-  /** null: giving up would change nothing, or is covered by another move. */
+  /** null: giving up would change nothing, or another move covers it. */
   gaveUp(term: Term, n: number): Outcome | null {
     const known = term.gaveUp[n];
     if (known !== undefined) return known;
@@ -503,7 +504,7 @@ export class Pools {
           }));
   }
 
-  /** The leader is told that a node of its own, intact to itself, is damaged. */
+  /** Tells the leader that a claimed node is damaged, although the node takes itself for intact. */
   damaged(term: Term, n: number): Outcome | null {
     const { t } = term.m;
     const track = t.nodes[n]!;
@@ -515,7 +516,7 @@ export class Pools {
           ));
   }
 
-  /** An operator asks the leader to look again at a node that it has given up. */
+  /** An operator asks the leader to try a quarantined node again. */
   fixed(term: Term, n: number): Outcome | null {
     const { t } = term.m;
     return (term.fixed[n] ??=
@@ -542,7 +543,7 @@ export class Pools {
     return (term.produced ??= term.m.ready === 0 ? null : this.alone(term, (next) => next.produce(term.p)));
   }
 
-  /** A term that ended to renew its term, once another follows it. */
+  /** A term that ended to be renewed, after another term has followed it. */
   followed(term: Term): Term {
     return (term.followed ??= this.term(term.p, {
       ...term.m,
@@ -572,8 +573,8 @@ export class Pools {
   }
 
   /**
-   * The p-th term begins, its store holding what is agreed up to `height`, or what that of the term it continues
-   * holds.
+   * Begins the p-th term. `from` is a height: its store holds the committed blocks up to it. Or `from` is the term that
+   * it renews: it takes over that term's store.
    */
   begin(
     { p, mustExceed, quiet, knowledge }: { p: number; mustExceed: number; quiet: boolean; knowledge: Knowledge },
@@ -605,7 +606,7 @@ export class Pools {
   }
 }
 
-/** Their sum; null when all are. */
+/** The sum of all arrays. null if all are null. */
 function added(all: readonly (Int32Array | null)[]): Int32Array | null {
   let sum: Int32Array | null = null;
   for (const one of all) {
@@ -621,7 +622,7 @@ function keyed(a: number, b: number): number {
   return (a >>> 0) * 2 ** 21 + (b >>> 11);
 }
 
-/** All namings of terms 1…k; names above k stay. */
+/** All namings of the terms 1…k. Names above k stay as they are. */
 function permutations(k: number): number[][] {
   const all: number[][] = [];
   const place = (given: number[]): void => {

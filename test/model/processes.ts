@@ -1,9 +1,11 @@
-// Every interleaving of shipped use cases (`seq cluster init`, `seq cluster recover`) with each other and with calls
-// of an earlier life, on the in-memory twin. A process is the use case itself, run against ports that answer what
-// they answered so far and nothing beyond: what it has asked and not heard yet are its open requests. It waits for
-// all replies of a step together, so that the replies per node, in order, say where it stands. An open request may
-// run and be answered; or be answered `unknown`, and then it may run once at any later time, or never. A process that
-// dies is one that is not scheduled any more. Nothing here decides anything; invariants are the configuration's.
+// Are the real use cases (`seq cluster init`, `seq cluster recover`) safe in every interleaving with each other, and
+// with late calls of an earlier generation? The nodes are the in-memory twin. The invariants come from the
+// configuration (bootstrap.ts, recovery.ts).
+// A process is the use case itself. It runs against ports that give the replies so far and no more. A request without a
+// reply is open. A process waits for all replies of a step together, so the list of replies of each node says where the
+// process is.
+// An open request may run and be answered. Or its answer is `unknown`, and it may run once at any later time, or never.
+// A process that dies is one that gets no more moves.
 import type { BackfillBatch, Clock, NodePort, Random } from '../../src/core/ports.js';
 import type { NodeCall, NodeReply } from '../../src/core/protocol/types.js';
 import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
@@ -18,7 +20,7 @@ export type Request = { cluster: string } & (
 );
 
 export interface Open {
-  /** Ports to all nodes under this identity; '' = whatever they are. */
+  /** Ports to all nodes, with this cluster name in every call. '' = the name is not checked. */
   ports(cluster: string): NodePort[];
   clock: Clock;
   random: Random;
@@ -26,7 +28,7 @@ export interface Open {
 
 export interface World {
   nodes: readonly MemoryNodeState[];
-  /** Per process: what its use case came to; null while it runs. */
+  /** For each process: the outcome of its use case. null while it runs. */
   ended: readonly (string | null)[];
   wipes: number;
   restarts: number;
@@ -35,23 +37,23 @@ export interface World {
 export interface ProcessConfig {
   genesis: string;
   nodes: readonly MemoryNodeState[];
-  /** Resolves to a word about the outcome; a rejection is its error's code. */
+  /** Each resolves to a word for the outcome. A rejection counts as the code of its error. */
   processes: readonly ((open: Open) => Promise<string>)[];
-  /** Calls of an earlier life, by node: each may run at any time, as often as it likes. */
+  /** Calls of an earlier generation. Each may run at any time and any number of times. */
   old?: readonly { node: number; request: Request }[];
-  /** Answers that stay away, in one path. */
+  /** How many answers may be lost in one path. */
   unknowns: number;
   wipes?: number;
   restarts?: number;
-  /** What may happen to the nodes at one go, each once. */
+  /** Events that change several nodes in one step. Each happens at most once. */
   happens?: readonly { name: string; possible(world: World): boolean; act(nodes: MemoryNodeState[]): void }[];
-  /** A broken rule: what arrives instead of a call. */
+  /** For a broken rule: the call that the node gets instead. */
   altered?: (call: NodeCall, s: MemoryNodeState) => NodeCall;
-  /** Whether a node may still be changed by the old life; always, if not given. */
+  /** Whether calls of the earlier generation may still change this node. Without it: always. */
   mayAct?: (s: MemoryNodeState) => boolean;
   /**
-   * What must be remembered of a path, and what is wrong with a state ('' = nothing): called for every new state,
-   * after every move.
+   * Called after every move. Returns what must be remembered about this path, and what is wrong with the state ('' =
+   * nothing).
    */
   observe(world: World, memory: string): { memory: string; why: string };
 }
@@ -64,7 +66,10 @@ export interface ProcessExploration {
   trace: string[];
 }
 
-/** Answers, requests and node states are named by numbers: they are long, and few. */
+/**
+ * How far one process is. Answers, requests and node states are stored once and named by numbers, because they are
+ * long.
+ */
 interface Place {
   id: number;
   answers: readonly (readonly number[])[];
@@ -97,7 +102,7 @@ export async function exploreProcesses(cfg: ProcessConfig, limits: ProcessLimits
   return new Processes(cfg, limits).run();
 }
 
-/** Each thing once, by a number. */
+/** Stores each value once and gives it a number. */
 class Numbered<T> {
   private readonly all: T[] = [];
   private readonly ids = new Map<string, number>();
@@ -206,11 +211,11 @@ class Processes {
       if (run.node === state.nodes[node]) continue;
       this.why =
         this.cfg.mayAct?.(this.pool.at(state.nodes[node]!)) === false
-          ? 'a call of the old life changed a node of the new one'
+          ? 'a call of the old generation changed a node of the new one'
           : '';
       this.offer(
         { ...state, nodes: state.nodes.with(node, run.node) },
-        { who: 'old life', node, request, answer: run.answer },
+        { who: 'old generation', node, request, answer: run.answer },
       );
     }
   }
@@ -336,7 +341,7 @@ class Processes {
     }
   }
 
-  /** Runs the use case against these answers; where it waits, it stands. */
+  /** Runs the use case against these answers until it ends or waits for another one. */
   private async place(p: number, answers: readonly (readonly number[])[]): Promise<Place> {
     const named = `${p} ${answers.map((list) => list.join()).join(' ')}`;
     const known = this.places.get(named);
@@ -369,9 +374,9 @@ class Processes {
         place.ended = error.code ?? `${error.message} ${error.stack ?? ''}`;
       },
     );
-    await new Promise((resolve) => setImmediate(resolve)); // every answer there is has been taken in by then
+    await new Promise((resolve) => setImmediate(resolve)); // by then the use case has handled every answer
     if (place.ended === null) return place;
-    // Nothing it has heard makes a difference any more.
+    // After its end, it does not matter which answers the process got.
     const ending = this.endings.get(`${p} ${place.ended}`) ?? { ...place, open: [] };
     this.endings.set(`${p} ${place.ended}`, ending);
     this.places.set(named, ending);

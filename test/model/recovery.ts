@@ -1,8 +1,10 @@
-// `seq cluster recover` by one or two people, cut off anywhere, while the old life is not over (docs/PROTOCOL.md
-// section 8): its leader holds one node of three, its last admission and its block in flight are still on their way,
-// a successor may be promoted and claim. Kept in every state: one block per height among everything a quorum of one
-// generation ever showed; calls of the old life change nothing on a node of a new generation; whoever says that the
-// cluster is recovered is right.
+// Is `seq cluster recover` safe with one or two operators, when it may stop at any step and the old generation is still
+// active (docs/PROTOCOL.md section 8)? The old leader holds one node of three. Its last admission and its block in
+// flight may still arrive. A successor may be promoted and claim.
+// Checked in every state:
+// - Everything that a quorum of one generation ever showed has one block at each height.
+// - Calls of the old generation change nothing on a node of the new one.
+// - A run that reports a recovered cluster is right.
 import { gather } from '../../src/core/recovery/gather.js';
 import { decideRecovery } from '../../src/core/recovery/plan.js';
 import { carryOut } from '../../src/core/recovery/recover.js';
@@ -20,10 +22,10 @@ const NO_DATA = new Uint8Array(0);
 const FIRST: Block = { height: 1, hash: '1'.repeat(64), parent: GENESIS, timestamp: 0, data: NO_DATA };
 const SECOND: Block = { height: 2, hash: '2'.repeat(64), parent: FIRST.hash, timestamp: 0, data: NO_DATA };
 
-/** A rule of a recovery that is broken on purpose. */
+/** A rule of the recovery that is broken on purpose. */
 export type RecoveryBreak = '' | 'moved-nodes-are-marked';
 
-/** Node a leads on, b is about to be re-admitted, c restarted: no quorum is admitted. */
+/** The leader holds node a. Node b is about to be re-admitted. Node c restarted. No quorum is admitted. */
 function oldLife(): MemoryNodeState[] {
   return NODE_IDS.map((id, n) => {
     const s = newNodeState(id, CLUSTER, GENESIS, `run-${id}`, 'boot');
@@ -106,7 +108,7 @@ export function recoveryConfig(
   };
 }
 
-/** Memory: what a reader of one generation has taken as committed, by height. */
+/** `memory`: for each height, the hash that a reader of one generation has taken as committed. */
 function observe({ nodes, ended, restarts }: World, memory: string): { memory: string; why: string } {
   const agreed = memory === '' ? ['', ''] : memory.split(' ');
   agreed[0] ||= FIRST.hash;
@@ -126,7 +128,8 @@ function observe({ nodes, ended, restarts }: World, memory: string): { memory: s
       if (agreed[entry.height - 1] !== entry.hash) why ||= `I4: FORK at height ${entry.height}`;
     }
   }
-  // A quorum of one generation is what a promotion goes by: what was committed is on one of them at least.
+  // A promotion needs a quorum of one generation. So at least one node of each such quorum must hold every committed
+  // block.
   for (const { record } of nodes) {
     const voters = nodes.filter((s) => isAdmitted(s) && s.record!.cluster === record?.cluster);
     agreed.forEach((hash, i) => {

@@ -1,5 +1,5 @@
-// npm run model [-- --short] [-- <config name>…]: explores the configurations one after the other; the last line is
-// `<n> states`.
+// The program behind `npm run model [-- --short] [-- <config name>…]`. It explores the configurations one after the
+// other and prints what it found. The last line is `<n> states`.
 import { EXHAUSTIVE, PROCESSES, SHORT } from './configs.js';
 import { explore, minimised, narrate, textOf } from './explore.js';
 import { exploreProcesses } from './processes.js';

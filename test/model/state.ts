@@ -1,51 +1,41 @@
-// One state of the exhaustive model: N nodes (the in-memory twin), the terms so far (the production reducer's own
-// state), the network, and what anybody has taken as committed. States share what did not change; ids, times and
-// reasons are not part of a state's identity.
-//
-// What is explored, and the reductions (each keeps every violation reachable):
-// 1. The network is the set of calls ever sent to a node: any of them may run at any time, again and again. That is
-// late, doubled and
-// reordered calls at once. A call drops out when it can never change the node again (epochs only rise, except by
-// losing memory).
-// 2. A reply arrives together with the run of its call, or never: the term is told `unknown` at any time, before or
-// after the run.
-// "Ran, reply lost" is a run on the network's account and then `unknown`. A reply that is merely slow is the same as
-// a term that is
-// slow; the order in which one term hears of two nodes matters to it only where a straggler is left behind, which
-// `unknown` and
-// the grace tick cover. `heldReplies` switches this reduction off, for small spaces.
-// 3. A term that pauses, for a moment or for ever, is one that is not scheduled; one whose lease deadline passes is
-// one that pauses for ever.
-// 4. A lock may expire at any moment: a promotion may always take it (the refusal LOCK_HELD is the same to a term
-// as no answer).
-// Beyond that, up to `expiries` locks expire without anybody promoting, so that leaders lose and regain nodes.
-// release_lock is an expiry.
-// 5. The pre-vote names every admitted node with its epoch of that moment: fewer votes are the same as promotions
-// that never ran.
-// 6. A refused promotion is the same to its term as an unknown one that did not run.
-// 7. The second and third try of a claim are given up together with the first: in between, nothing differs but the
-// number of tries left.
-// 8. Of re-admissions, a term begins MAX_ADMISSIONS at most, under nonces that the model renames in the order of
-// their use.
-// The producer and the local store answer at once (`lazyProposals` lets the producer take its time).
-// 9. Nodes are interchangeable: states that differ by a permutation of nodes are one. Terms start in the order of
-// their numbers.
-// 10. A term that has ended leaves only its calls on the network, its epoch (I1) and, if it ended to renew its
-// term, its store.
-// 11. Terms are interchangeable too (`sameTerms`): their names are compared for equality only, so that of the
-// states that differ by a
-// renaming of terms, of their tokens, blocks and nonces with them, one is explored.
-// 12. A term that promotes or claims gives up on nobody (`patient`) but the stragglers that it leaves behind once a
-// quorum has answered. To
-// have given up earlier comes to the same: either the quorum answers, and the two meet, or the term ends, which to
-// all others is
-// the same as one that pauses for ever.
-// 13. A repair that is done steps down and releases its locks: the same as one that pauses for ever and whose locks
-// expire.
-// 14. A bound on late runs that is used up makes the network worthless: it is forgotten then.
-// 15. A process may have seen any server at any time. So a term begins under any configuration that a server knows, with
-// the votes of those that know nothing later (members.ts). Ids without a twin are interchangeable. What a configuration
-// names is printed with the node that it names; its holder prints its version only.
+// What is one state of the exhaustive model? N nodes (the in-memory twin), the terms so far (the state of the
+// production reducer), the network, and all that anybody has taken as committed. States share the parts that did not
+// change. Ids, times and reasons do not count when two states are compared.
+// The model uses these reductions. Each keeps every violation reachable:
+// 1. The network is the set of all calls ever sent to a node. Any of them may run at any time, any number of times.
+//    This covers late, repeated and reordered calls. A call is dropped when it can never change the node again (epochs
+//    only rise, unless a node loses its memory).
+// 2. A reply arrives together with the run of its call, or never. The term may be told `unknown` at any time, before or
+//    after the run. "Ran, reply lost" is a late run, then `unknown`. A slow reply is the same as a slow term. The order
+//    in which a term hears of two nodes matters only where it leaves a straggler behind. `unknown` and the grace tick
+//    cover that. `heldReplies` switches this reduction off, for small spaces.
+// 3. A term that pauses is one that gets no moves. A term whose lease deadline passes pauses for ever.
+// 4. A lock may expire at any moment: a promotion may always take it. To a term, the refusal LOCK_HELD is the same as
+//    no answer. In addition, up to `expiries` locks expire without a promotion, so that leaders lose and regain nodes.
+//    release_lock counts as an expiry.
+// 5. The pre-vote names every admitted node with its epoch at that moment. Fewer votes are the same as promotions that
+//    never ran.
+// 6. To its term, a refused promotion is the same as an unknown one that did not run.
+// 7. The second and third try of a claim are given up together with the first. In between, only the number of tries
+//    left differs.
+// 8. A term begins at most MAX_ADMISSIONS re-admissions. The model renames their nonces in the order of use. The
+//    producer and the local store answer at once (`lazyProposals` lets the producer take its time).
+// 9. Nodes are interchangeable: states that differ by a permutation of nodes are one state. Terms start in the order of
+//    their numbers.
+// 10. A term that has ended leaves its calls on the network and its epoch (I1). If it ended to be renewed, it also
+//    leaves its store.
+// 11. Terms are interchangeable, too (`sameTerms`): their names are only compared for equality. States that differ by a
+//    renaming of terms, with their tokens, blocks and nonces, are one state.
+// 12. A term that promotes or claims gives up on no node (`patient`), except the stragglers that it leaves behind once
+//    a quorum has answered. An earlier end changes nothing: if the quorum answers, both paths meet. If the term ends,
+//    it is to all others like a term that pauses for ever.
+// 13. A repair that is done steps down and releases its locks. This is the same as a repair that pauses for ever and
+//    whose locks expire.
+// 14. Once the bound on late runs is used up, the network can have no effect, and is dropped.
+// 15. A process may have probed any server at any time. So a term begins under any configuration that a server knows,
+//    with the votes of the nodes that know no later one (members.ts). Ids without a twin are interchangeable. What a
+//    configuration says about a node goes into the fingerprint of that node. The fingerprint of its holder has the
+//    version only.
 import {
   cloneNodeState,
   emptyNodeState,
@@ -65,24 +55,24 @@ const CLUSTER = 'model.1';
 export const GENESIS = 'g';
 export const IDENTITY = { cluster: CLUSTER, genesis: GENESIS };
 
-/** A rule of a term or a reader that is broken on purpose; rules of a node are broken by `mutant`. */
+/** A rule of a term or a reader that is broken on purpose. `mutant` breaks rules of a node. */
 type Variation =
   | ''
   /** The claim only reads: it raises no epoch and asks for no lock. */
   | 'plain-read'
-  /** A claim goes also to nodes whose promotion was not acknowledged, where the lock is free. */
+  /** A claim also goes to nodes whose promotion was not acknowledged, where the lock is free. */
   | 'wide-claim'
-  /** A reader adds up copies of a head whatever epochs they bear. */
+  /** A reader adds up copies of a head from different epochs. */
   | 'mixed-epochs'
-  /** A node is re-admitted without asking q others whether this term still leads. */
+  /** A term re-admits a node without asking q others whether it still leads. */
   | 'unconfirmed-admission'
-  /** A reader counts copies on nodes that are not admitted as well. */
+  /** A reader also counts copies on nodes that are not admitted. */
   | 'unadmitted-copies'
-  /** What a person chose is adopted also against a block of an epoch that the person never saw. */
+  /** A repair adopts the block that a person chose, even against a block of an epoch that the person never saw. */
   | 'choice-stands'
-  /** An admission is proven by accepted writes as well, and nothing is noted before the next block. */
+  /** Accepted writes prove an admission as well, and nothing is noted before the next block. */
   | 'proof-by-writes'
-  /** The node that is being re-admitted counts among those that have noted its new memory. */
+  /** The node that is being re-admitted counts among the nodes that have noted its new memory. */
   | 'note-on-self'
   /** A term counts a node whatever memory it answers with. */
   | 'any-memory'
@@ -92,63 +82,66 @@ type Variation =
   | 'two-at-a-time'
   /** A term goes on under the changed set of members. */
   | 'resize-in-term'
-  /** A reader counts by what a holder knows now, also where a later term has brought it that. */
+  /** A reader counts by the configuration that a holder knows now, even if a later term made it. */
   | 'later-count'
-  /** A term brings a change of its own with its claim: it has no first member any more. */
+  /** A term brings a change of its own with its claim: the first member is gone. */
   | 'joint-claim';
 
 export interface ModelConfig {
   name: string;
-  /** Ids, one server each; twins and strangers are further servers. */
+  /** Member ids. Each has one server. Twins and strangers are further servers. */
   nodes: number;
-  /** The nodes know a configuration, as those of every cluster do that version 0.1.0 has not made. */
+  /** The nodes know a configuration. Only in clusters made by version 0.1.0 they know none. */
   configured: boolean;
   /** 1: a second, empty server answers for the last id, and every new term talks to one of the two. */
   twins: 0 | 1;
-  /** A process may have a stranger in its list of nodes, or name the last node only. */
+  /** A process may have a stranger in its list of nodes, or may name the last node only. */
   otherLists: boolean;
   terms: number;
-  /** Times that an operator asks a leader to take in one more server, or to drop a member. */
+  /** How often an operator may ask a leader to add a server or to remove a member. */
   resizes: number;
   /** Blocks are proposed up to this height. */
   heights: number;
   wipes: number;
-  /** Times that a leader is told that a node of its own, intact to itself, is damaged. */
+  /** How often a leader may be told that a claimed node is damaged, although the node takes itself for intact. */
   damages: number;
-  /** Locks that expire on their own, see reduction 4. */
+  /** Locks that may expire on their own: see reduction 4. */
   expiries: number;
-  /** Terms that may be a repair's: quiet ones, which propose nothing of their own. */
+  /** How many terms may be repairs: quiet terms, which propose nothing of their own. */
   repairs: number;
-  /** Times that an operator asks a leader to look at a node again that it has given up. */
+  /** How often an operator may ask a leader to try a quarantined node again. */
   fixes: number;
-  /** Blocks that the nodes retain; 0 = all. */
+  /** How many blocks the nodes retain. 0 = all. */
   window: number;
   /**
-   * Times that a node comes back with what it held at some earlier moment: it restarted, or was a replica of another
-   * server for a while. One snapshot of one node is taken in a path.
+   * How often a node may come back with an earlier state: it restarted, or was a replica of another server for a while.
+   * Each path has at most one snapshot of one node.
    */
   rollbacks: number;
   /**
-   * Before the first term, node 1 holds one block at height 1 and node 2 another one of the same epoch (I2 is
-   * broken): a repair has chosen the first.
+   * Before the first term, nodes 1 and 2 hold different blocks of height 1 and of one epoch (I2 is broken). A repair
+   * has chosen the block of node 1.
    */
   conflict: boolean;
   /**
-   * Epochs raised by an operator: to one above the node's, or above the highest anywhere; for the lock's holder, or
-   * for nobody.
+   * How many epochs an operator may raise. The new epoch is one above the node's, or one above the highest anywhere. It
+   * is for the holder of the lock, or for nobody.
    */
   raises: number;
-  /** Runs on the network's account that a path may contain; Infinity = no bound. */
+  /** How many late runs a path may have. Infinity = no bound. */
   strays: number;
-  /** Calls that a term may give up on; Infinity = no bound. */
+  /** How many calls the terms may give up in a path. Infinity = no bound. */
   giveUps: number;
-  /** A follower's store may also be empty when it starts, instead of holding all that is known to be committed. */
+  /** A follower's store may also be empty at the start. Otherwise it holds all that is known to be committed. */
   staleStores: boolean;
   lazyProposals: boolean;
   heldReplies: boolean;
-  /** States that differ by the names of the terms are one (reduction 11). */
+  /** States that differ only by the names of the terms are one state (reduction 11). */
   sameTerms: boolean;
-  /** Nothing is given up on while a term promotes and claims but the stragglers it leaves behind (reduction 12). */
+  /**
+   * A term that promotes or claims gives up no call, except those of the stragglers that it leaves behind (reduction
+   * 12).
+   */
   patient: boolean;
   mutant: Mutant;
   variation: Variation;
@@ -196,7 +189,7 @@ export interface Outstanding {
   call?: NodeCall;
   from: number;
   to: number;
-  /** The reply of a call that has run, on its way back (heldReplies). */
+  /** The reply of a call that has run and has not arrived yet (heldReplies). */
   held?: NodeReply<unknown>;
 }
 
@@ -210,7 +203,7 @@ export interface ModelNode {
   /** The id that the server answers for. */
   id: string;
   s: MemoryNodeState;
-  /** What inspect answers. */
+  /** The reply to inspect. */
   view: NodeReply<unknown> | undefined;
   a: number;
   b: number;
@@ -224,22 +217,25 @@ export interface Network {
 
 export interface ModelTerm {
   t: TermState;
-  /** Per track: the server that its process talks to. */
+  /** For each track: the server that its process talks to. */
   servers: readonly number[];
   out: (Outstanding | null)[];
-  /** The local store: block h at h−1. */
+  /** The local store. Block h is at index h − 1. */
   store: StoredBlock[];
-  /** The epoch under which it claimed a quorum; 0 = it has not. */
+  /** The epoch under which the term claimed a quorum. 0 = it has not. */
   claimedEpoch: number;
-  /** The highest epoch under which a quorum had been claimed when this term began: its own must be higher (I1). */
+  /**
+   * The highest epoch under which a quorum had been claimed when this term began. The epoch of this term must be higher
+   * (I1).
+   */
   mustExceed: number;
-  /** A height the producer was asked for and has not answered (lazyProposals). */
+  /** The height that the producer was asked for and has not answered (lazyProposals). 0 = none. */
   ready: number;
-  /** It ended to renew its term, and nobody has followed it yet. */
+  /** The term ended to be renewed, and no term has followed it yet. */
   renewable: boolean;
-  /** Re-admissions begun so far: nonces are named after them, and a term begins MAX_ADMISSIONS at most. */
+  /** How many re-admissions have begun. Their number is part of the nonces, and MAX_ADMISSIONS is the limit. */
   admissions: number;
-  /** Fingerprints: of what concerns no single node, and of what concerns each server. */
+  /** Fingerprints. `a` and `b`: what concerns no single node. The columns: what concerns each server. */
   a: number;
   b: number;
   columnA: number[];
@@ -250,7 +246,7 @@ export interface State {
   nodes: ModelNode[];
   nets: Network[];
   terms: ModelTerm[];
-  /** Per height (from 1): the hash that anybody has taken as committed, or ''. */
+  /** For each height (from 1): the hash that somebody has taken as committed, or ''. */
   agreed: string[];
   wipes: number;
   damages: number;
@@ -259,7 +255,7 @@ export interface State {
   fixes: number;
   rollbacks: number;
   resizes: number;
-  /** What one node held at an earlier moment. */
+  /** A snapshot of one node. */
   saved: { n: number; node: ModelNode } | null;
   strays: number;
   giveUps: number;
@@ -277,7 +273,7 @@ export function hashOf(term: number, height: number): string {
 const EMPTY = new Uint8Array(0);
 const blocks = new Map<string, Block>();
 
-/** Blocks are shared: (term, height, parent) names one. */
+/** Blocks are shared: (term, height, parent) names one block. */
 export function blockOf(term: number, height: number, parent: string): Block {
   const name = `${term}.${height}<${parent}`;
   let block = blocks.get(name);
@@ -324,7 +320,8 @@ export function settingsOf(
 }
 
 /**
- * The window as production keeps it: exactly the newest blocks, and never past last committed − 1 (`local-chain.ts`).
+ * The retained range as production keeps it: exactly the newest blocks, and never past last committed − 1
+ * (`local-chain.ts`).
  */
 export function chainOf(store: readonly StoredBlock[], window: number): LocalChain {
   const hashAt = (height: number): string | undefined => (height === 0 ? GENESIS : store[height - 1]?.hash);
@@ -366,7 +363,7 @@ export function initialState(cfg: ModelConfig): State {
   };
 }
 
-/** Terms of an earlier life (`conflict`), whose blocks bear one epoch. */
+/** Terms before the first one (`conflict`). Their blocks carry the same epoch. */
 const CHOSEN = 7;
 const OTHER = 8;
 export const RIVALS: readonly string[] = [hashOf(CHOSEN, 1), hashOf(OTHER, 1)];
@@ -386,8 +383,8 @@ export function firstNode(cfg: ModelConfig, n: number): MemoryNodeState {
 }
 
 /**
- * A node that comes back with an earlier state: everything as it was, under another identity. Only the second half of it
- * differs (the replication id): a server that was a replica for a while has never ended.
+ * A node that comes back with an earlier state. Only the second half of its run identity differs (the replication id),
+ * because a server that was a replica for a while never restarted.
  */
 export function rolledBack(earlier: MemoryNodeState): MemoryNodeState {
   const s = cloneNodeState(earlier);
@@ -398,8 +395,8 @@ export function rolledBack(earlier: MemoryNodeState): MemoryNodeState {
 export const MAX_ADMISSIONS = 2;
 
 /**
- * raise_epoch by an operator, in its four forms: above this node's epoch or above all, for the holder of its lock or
- * for nobody.
+ * An operator's raise_epoch. Form 0 and 1 go above this node's epoch, form 2 and 3 above all. The odd forms are for the
+ * holder of the lock, the even ones for nobody.
  */
 export function raiseOf(
   form: number,
@@ -420,7 +417,6 @@ export function raiseOf(
 }
 
 // --- identity
-// -----------------------------------------------------------------------------------------------------------------
 
 const hasher = new Hasher();
 
@@ -428,8 +424,8 @@ const OWN_NAMES: readonly number[] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 let names = OWN_NAMES;
 
 /**
- * Fingerprints taken within `during` see term k (from 1) under the name given[k]: terms are as interchangeable as
- * nodes are.
+ * Within `during`, fingerprints see term k (from 1) under the name given[k]. This works because terms are
+ * interchangeable.
  */
 export function named<T>(given: readonly number[], during: () => T): T {
   names = given;
@@ -441,8 +437,8 @@ export function named<T>(given: readonly number[], during: () => T): T {
 }
 
 /**
- * Small numbers for hashes, owners and nonces: 'g' 0, '2.1' 17, '' 255; 's2/t' 2; 'boot' 1, 'n2.0' 18 (as the model
- * renames them).
+ * Small numbers for hashes, owners and nonces. Hashes: 'g' 0, '2.1' 17, '' 255. Owners: 's2/t' 2. Nonces, as the model
+ * renames them: 'boot' 1, 'n2.0' 18.
  */
 export function code(hash: string): number {
   if (hash === '') return 255;
@@ -522,10 +518,10 @@ function attemptOf(nonce: string): number {
 
 const known = new Map<string, ModelNode>();
 
-/** One object for each distinct node: there are far fewer of them than states. */
+/** One object for each distinct node: there are far fewer distinct nodes than states. */
 export function sealNode(s: MemoryNodeState, id: string): ModelNode {
   const { a, b } = printNode(s);
-  // Whose node it is, and what its configuration says of which node, make no difference to its fingerprint alone.
+  // The fingerprint has neither the id of the node nor the text of its configuration, so the key needs both.
   const key = `${id} ${a} ${b} ${s.record?.config ?? ''}`;
   let node = known.get(key);
   if (!node) {
@@ -560,7 +556,7 @@ export function sealNetwork(calls: readonly NetCall[]): Network {
   let a = 0;
   let b = 0;
   for (const { key } of calls) {
-    // a sum: the order of calls does not matter
+    // A sum, because the order of calls does not matter.
     const print = printCall(key);
     a = (a + print.a) | 0;
     b = (b + print.b) | 0;
@@ -573,9 +569,9 @@ export function printCall(key: number): Hasher {
 }
 
 /**
- * What a configuration says of each id: fingerprints to add to what concerns the servers of that id. Its holder has the
- * version in its own fingerprint, and a version has one text within a history: so together they say all. null: it says
- * what all nodes knew from the first.
+ * What a configuration says about each id, as fingerprints to add to those of the servers with that id. The fingerprint
+ * of the holder has the version, and a version has one text within a history. So both together identify the
+ * configuration. null: the configuration that all nodes knew at the start.
  */
 export function printNames(text: string, ids: readonly string[]): { a: number[]; b: number[] } | null {
   const configuration = parseConfiguration(text);
@@ -615,10 +611,10 @@ const KINDS = {
   extend: 13,
 } as const;
 
-/** Calls whose answer says what the node has noted. */
+/** Calls whose reply says which configuration the node has noted. */
 const CLAIMS = new Set(['claim', 'regain', 'prove']);
 
-/** Fills in the fingerprints of a term: only what can still make a difference. */
+/** Computes the fingerprints of a term. They cover only what can still make a difference. */
 export function sealTerm(m: ModelTerm): void {
   const { t } = m;
   const h = hasher.reset(3);
@@ -693,7 +689,8 @@ export function sealTerm(m: ModelTerm): void {
         .add(admission.begun ? 1 : 0)
         .add(admission.begun ? admission.head : admission.floor);
     for (const other of t.nodes) {
-      // what node n has proven, and what the call under way there would prove, for an admission elsewhere
+      // For an admission or a damage report of another node: what node n has proven, and what its call under way would
+      // prove.
       if (other.admission?.begun)
         c.add(
           ((other.admission.proof >> n) & 1) +
