@@ -1,5 +1,5 @@
-// Half a minute of chaos on real processes, another seed for every commit. Ten minutes: `npm run test:long`, or `seq
-// chaos --duration 10m`.
+// Does `seq chaos` find no anomaly and clean up after itself? Thirty seconds on real processes, with another seed for
+// every commit. `npm run test:long` runs ten minutes, as does `seq chaos --duration 10m`.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { runChaosCommand, seedOfCommit } from '../support/chaos.js';
@@ -19,14 +19,14 @@ test('chaos: half a minute of every fault → no anomaly, exit 0, nothing left b
   expect(readdirSync(temporary)).toEqual([]);
 }, 300_000);
 
-test('chaos: a fault that there is not → 64 with the ones there are, nothing started', async () => {
+test('chaos: an unknown fault → 64 with the known ones, nothing started', async () => {
   const ran = await runSeq(newHome(), ['chaos', '--faults', 'kill-sequencer,earthquake', '-o', 'json']);
   expect(ran.code).toBe(64);
   expect(JSON.parse(ran.stdout)).toMatchObject({ ok: false, error: { changed: 'nothing' } });
   expect(ran.stdout).toContain('wipe-node');
 });
 
-test("chaos: the flags of somebody's own cluster → 64, nothing started", async () => {
+test('chaos: flags that name a real cluster → 64, nothing started', async () => {
   const ran = await runSeq(newHome(), ['chaos', '--node', 'redis://127.0.0.1:1', '-o', 'json']);
   expect(ran.code).toBe(64);
   expect(JSON.parse(ran.stdout)).toMatchObject({ ok: false, error: { changed: 'nothing' } });

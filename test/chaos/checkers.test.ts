@@ -1,5 +1,5 @@
-// The checkers of a chaos run on hand-made histories: a good one passes all of them, and each way to break it is
-// found by the right one.
+// Do the checkers of a chaos run find every kind of fault? A good hand-made history passes all of them. Each row breaks
+// it in one way, and the named checker must find that.
 import { describe, expect, test } from 'vitest';
 import { checkHistory } from '../../src/lab/chaos/checkers/index.js';
 import type { ChainBlock, Entry, History, ItemFate } from '../../src/lab/chaos/history.js';
@@ -207,14 +207,18 @@ const broken: [what: string, change: (history: History) => History, checker: str
     'nodes identical',
   ],
   ['an acknowledged item is lost', chain(block(1, 'a/1'), block(2, 'b/1'), block(3, 'u/1')), 'items as told'],
-  ['an item is there twice', chain(block(1, 'a/1'), block(2, 'b/1', 'a/2'), block(3, 'u/1', 'a/1')), 'items as told'],
   [
-    'a keyed item is there twice: the log has it once, read by key',
+    'an item is in the chain twice',
+    chain(block(1, 'a/1'), block(2, 'b/1', 'a/2'), block(3, 'u/1', 'a/1')),
+    'items as told',
+  ],
+  [
+    'a keyed item is in the chain twice, although a log appends a key once',
     chain(block(1, 'a/1'), block(2, 'b/1', 'a/2'), block(3, 'u/1', 'b/1')),
     'linearizable',
   ],
   [
-    'an item stands elsewhere than its receipt says',
+    'an item is not at the place in its receipt',
     chain(block(1, 'a/1'), block(2, 'a/2', 'b/1'), block(3, 'u/1')),
     'items as told',
   ],
@@ -224,7 +228,7 @@ const broken: [what: string, change: (history: History) => History, checker: str
     'items as told',
   ],
   [
-    'an item of unknown fate is there twice',
+    'an item with an unknown outcome is in the chain twice',
     chain(block(1, 'a/1'), block(2, 'b/1', 'a/2', 'u/1'), block(3, 'u/1')),
     'items as told',
   ],
@@ -246,7 +250,7 @@ const broken: [what: string, change: (history: History) => History, checker: str
       )(chain(block(1, 'a/2'), block(2, 'b/1', 'a/1'), block(3, 'u/1'))(history)),
     'client order',
   ],
-  ['two led under one epoch', add({ is: 'term', who: 'seq-b', epoch: 1 }), 'epochs unique'],
+  ['two sequencers led under one epoch', add({ is: 'term', who: 'seq-b', epoch: 1 }), 'epochs unique'],
   [
     'a status shows a second leader of an epoch',
     add(status(5, 6, 0, 'seq-b', { role: 'leader', epoch: 1, leaseMs: 100 })),
@@ -262,7 +266,7 @@ const broken: [what: string, change: (history: History) => History, checker: str
   ],
   ['a confirmed head goes back', add(head(130, 131, 2)), 'linearizable'],
   [
-    'an item is appended before one that had its answer',
+    'an item is appended before one that was already acknowledged',
     instead(item('b', 1, 20, 60, [2, 0]), item('a', 1, 65, 90, [1, 0])),
     'linearizable',
   ],
@@ -315,7 +319,7 @@ describe('chaos checkers', () => {
     expect(checkHistory(add(seen(500, 'slow', 1), status(499, 500, 1, 'seq-c'))(good()))).toEqual([]);
   });
 
-  test("chaos checkers: a proposal at a node's head that came to nothing → no anomaly", () => {
+  test("chaos checkers: an uncommitted proposal at a node's head → no anomaly", () => {
     const history = good();
     const pending = { height: 4, hash: OTHER, parent: H[3]! };
     const nodes = [

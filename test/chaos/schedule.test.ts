@@ -1,4 +1,4 @@
-// The scheduler draws everything from the seed, and never lets a quorum forget.
+// Does the chaos scheduler draw everything from the seed, and does it never let a quorum forget?
 import { describe, expect, test } from 'vitest';
 import type { NodePort } from '../../src/core/ports.js';
 import { Memory } from '../../src/lab/chaos/memory.js';
@@ -11,7 +11,7 @@ function first(seed: number, count: number): Round[] {
 }
 
 describe('chaos schedule', () => {
-  test('chaos schedule: one seed → the same rounds; another → others', () => {
+  test('chaos schedule: one seed → the same rounds; another seed → other rounds', () => {
     expect(first(7, 20)).toEqual(first(7, 20));
     expect(first(7, 20)).not.toEqual(first(8, 20));
   });
@@ -53,7 +53,7 @@ describe('chaos memory', () => {
         gone.push(memory.lose(nodes[at]!.id));
       }
       expect(memory.mayLose(nodes[most]!.id)).toBe(false);
-      // One that is without memory anyway may lose it again.
+      // A node that is already without memory may lose it again.
       expect(memory.mayLose(nodes[0]!.id)).toBe(true);
       memory.start();
       try {
@@ -67,7 +67,7 @@ describe('chaos memory', () => {
     },
   );
 
-  test('chaos memory: an answer of the server that is about to be killed → not believed', async () => {
+  test('chaos memory: a reply from a server that is about to be killed → ignored', async () => {
     const nodes = ['r1', 'r2', 'r3'].map((id) => ({
       id,
       call: () => Promise.resolve({ outcome: 'accepted', incarnation: '', value: { admission: 'admitted' } }),

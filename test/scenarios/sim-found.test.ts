@@ -277,7 +277,9 @@ describe('found by simulation', () => {
     });
     expect(check(history)).toEqual([]);
     expect(
-      history.entries.filter((entry) => entry.is === 'errand' && entry.verb === 'replace' && entry.code === 'DONE'),
+      history.entries.filter(
+        (entry) => entry.is === 'operator-task' && entry.verb === 'replace' && entry.code === 'DONE',
+      ),
     ).toHaveLength(2);
   });
 

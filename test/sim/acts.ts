@@ -1,7 +1,7 @@
-// Terms that end where it hurts: each act lets some nodes be reached and fewer be written to, until the term of
-// that act has put the block in question where it was wanted; then its sequencer dies and the next act begins. So a
-// block comes to lie on one node alone, two blocks compete, or a copy bears another epoch than the next, which faults
-// at random times hit once in many thousand runs.
+// How does a term end at the worst moment? In each act, only some nodes can be reached, and blocks arrive at fewer.
+// When the act's block is where it should be, its sequencer dies and the next act begins. So a block exists on one node
+// only, two blocks compete, or two copies carry different epochs. Faults at random times cause this only once in many
+// thousand runs.
 import type { SeqEvent } from '../../src/core/events.js';
 import { sequencerOf } from '../../src/core/protocol/types.js';
 import type { NodeOp } from './history.js';
@@ -9,15 +9,15 @@ import type { SimProcess } from './process.js';
 import type { SimNode } from './wire.js';
 
 export interface Act {
-  /** Nodes that anybody reaches. */
+  /** Nodes that can be reached at all. */
   reach: string[];
-  /** Of these, the ones that blocks arrive at. */
+  /** Those of them at which blocks arrive. */
   writes: string[];
-  /** written: on all of `writes`; committed: its leader has it in its store; led: before it wrote anything. */
+  /** written: on all of `writes`. committed: the leader has it in its store. led: before the leader writes anything. */
   until: 'written' | 'committed' | 'led';
-  /** Before it begins, an operator raises this node's epoch, and whoever leads dies. */
+  /** Before the act begins, an operator raises this node's epoch and the leader dies. */
   raise?: { node: string; by: number };
-  /** How long everybody else looks at what was left behind. */
+  /** How long the other sequencers have to read what was left behind. */
   restMs?: number;
 }
 
@@ -28,56 +28,56 @@ export interface PlayHooks {
   note(text: string): void;
   kill(who: SimProcess): void;
   raise(node: SimNode, by: number): void;
-  /** The play is over, by its end or because an act did not come to one. */
+  /** Called when the play is over: after the last act, or when an act takes too long. */
   over(): void;
 }
 
 export class Play {
   private at = -1;
   private height = 0;
-  /** Terms whose act is over. */
+  /** Owners of the terms whose act is over. */
   private readonly gone = new Set<string>();
   private written = new Set<string>();
   private resting = false;
 
   constructor(
     private readonly acts: readonly Act[],
-    private readonly hands: PlayHooks,
+    private readonly hooks: PlayHooks,
     private readonly longestMs: number,
   ) {}
 
   begin(): void {
     this.at++;
     const act = this.acts[this.at];
-    if (!act) return this.hands.over();
-    const { hands } = this;
+    if (!act) return this.hooks.over();
+    const { hooks } = this;
     const mine = this.at;
-    hands.after(this.longestMs, () => {
+    hooks.after(this.longestMs, () => {
       if (this.at !== mine) return;
-      hands.note(`act ${mine + 1} does not come to its end`);
+      hooks.note(`act ${mine + 1} does not come to its end`);
       this.at = this.acts.length;
-      hands.over();
+      hooks.over();
     });
     this.written.clear();
     this.resting = false;
-    if (this.at === 0) this.height = Math.max(...hands.nodes.map(({ server }) => server.state.record?.head ?? 0)) + 1;
+    if (this.at === 0) this.height = Math.max(...hooks.nodes.map(({ server }) => server.state.record?.head ?? 0)) + 1;
     if (act.raise) {
       const { node, by } = act.raise;
-      const leader = hands.processes.find((one) => one.sequencer?.status().role === 'leader');
-      if (leader) hands.kill(leader);
-      for (const { server } of hands.nodes) if (server.state.lock) this.gone.add(server.state.lock.owner);
-      hands.raise(
-        hands.nodes.find((one) => one.id === node)!,
+      const leader = hooks.processes.find((one) => one.sequencer?.status().role === 'leader');
+      if (leader) hooks.kill(leader);
+      for (const { server } of hooks.nodes) if (server.state.lock) this.gone.add(server.state.lock.owner);
+      hooks.raise(
+        hooks.nodes.find((one) => one.id === node)!,
         by,
       );
     }
-    hands.note(
+    hooks.note(
       `act ${mine + 1}: ${act.reach.join(' ')} are reached, ${act.writes.join(' ') || 'none'} written ` +
         `to, until block ${this.height} is ${act.until}`,
     );
   }
 
-  /** Whether a request arrives. */
+  /** Whether a request may reach the node. */
   lets(node: string, script: string): boolean {
     const act = this.acts[this.at];
     if (!act) return true;
@@ -106,9 +106,9 @@ export class Play {
   told(who: string, event: SeqEvent): void {
     const act = this.acts[this.at];
     if (!act || this.resting) return;
-    const process = this.hands.processes.find((one) => one.id === who);
+    const process = this.hooks.processes.find((one) => one.id === who);
     if (process?.sequencer?.status().role !== 'leader') return;
-    const held = this.hands.nodes.some(
+    const held = this.hooks.nodes.some(
       ({ server }) =>
         server.state.lock && sequencerOf(server.state.lock.owner) === who && !this.gone.has(server.state.lock.owner),
     );
@@ -118,37 +118,37 @@ export class Play {
   }
 
   private end(who: string): void {
-    const { hands } = this;
-    for (const { server } of hands.nodes)
+    const { hooks } = this;
+    for (const { server } of hooks.nodes)
       if (server.state.lock && sequencerOf(server.state.lock.owner) === who) this.gone.add(server.state.lock.owner);
     this.resting = true;
-    const process = hands.processes.find((one) => one.id === who);
-    if (process) hands.kill(process);
+    const process = hooks.processes.find((one) => one.id === who);
+    if (process) hooks.kill(process);
     const mine = this.at;
-    hands.after(this.acts[mine]!.restMs ?? 0, () => {
+    hooks.after(this.acts[mine]!.restMs ?? 0, () => {
       if (this.at === mine) this.begin();
     });
   }
 }
 
-/** Plays that show what a rule is for; r1 … r3. */
+/** Plays that show what a rule is for. The nodes are r1, r2 and r3. */
 export const PLAYS: Record<string, Act[]> = {
   /**
-   * A block on r1 alone; another is committed at its height by the other two, of a higher epoch; who sees both takes
-   * the higher one.
+   * A block is on r1 only. The other two commit another block at its height, under a higher epoch. A leader that sees
+   * both must take the one with the higher epoch.
    */
   tie: [
     { reach: ['r1', 'r2', 'r3'], writes: ['r1'], until: 'written' },
     { reach: ['r2', 'r3'], writes: ['r2', 'r3'], until: 'committed' },
     { reach: ['r1', 'r2'], writes: ['r1', 'r2'], until: 'committed' },
   ],
-  /** The first term's epoch is far above what r2 knows unless it was claimed there. */
+  /** The first term's epoch is far above the epoch of r2, unless that term claimed r2. */
   uneven: [
     { raise: { node: 'r1', by: 1000 }, reach: ['r1', 'r2'], writes: ['r1'], until: 'written' },
     { reach: ['r2', 'r3'], writes: ['r2', 'r3'], until: 'committed' },
     { reach: ['r1', 'r2'], writes: ['r1', 'r2'], until: 'committed' },
   ],
-  /** Two copies of one block under two epochs, which is not a quorum; another block of an epoch between them wins. */
+  /** One block has two copies under two epochs, which is no quorum. Another block with an epoch between them wins. */
   copies: [
     { reach: ['r1', 'r2', 'r3'], writes: ['r1'], until: 'written' },
     { reach: ['r2', 'r3'], writes: ['r3'], until: 'written' },

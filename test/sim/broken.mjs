@@ -1,5 +1,6 @@
-// Rules of the engine and of the nodes, each broken alone, and the run that notices. A simulation that does not notice proves nothing: see
-// docs/PROOF.md. `from` → `to` in one file of src/core (or several `edits`), or `mutant` in the nodes' scripts, or both; `args` find it, `by` is the checker that does.
+// Which rules are broken on purpose, and which run must notice? A simulation that does not notice proves nothing: see
+// docs/PROOF.md. A row changes `from` to `to` in one file of src/core (or has several `edits`), or names a `mutant` of
+// the node scripts, or both. `args` start the run, and `by` is the checker that must find it.
 /**
  * The changes in src/core that a row makes.
  * @param {any} rule
@@ -86,7 +87,7 @@ export const broken = [
     name: 'node-votes-without-memory',
     mutant: 'noAdmissionCheck',
     args: ['--seed', '5000', '--memory', '--seeds', '60'],
-    by: 'liveness', // what it accepts counts for nobody: the configuration names another memory
+    by: 'liveness', // what the node accepts is no vote, because the configuration names another memory
   },
   {
     name: 'configuration-not-noted',
@@ -162,7 +163,7 @@ export const broken = [
     args: ['--members', '--memory', '--seed', '3'],
     by: 'one-block-per-height',
   },
-  // A second line: what would do harm without them is stopped by something else as long as that holds (docs/PROOF.md says by what).
+  // Second lines of defence: without one of these rules, another rule still prevents harm (docs/PROOF.md names it).
   {
     name: 'unadmitted-nodes-counted',
     file: 'sequencer/follow/follower.ts',

@@ -1,5 +1,5 @@
-// One rule after the other is broken, and the run that its row names must notice; the same plays with every rule kept
-// are clean.
+// Does the simulation notice a broken rule? Each row of broken.mjs breaks one rule, and the run that the row names must
+// find it. The plays of acts.ts must be clean while every rule is kept.
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
-// Each checker is shown a history that is bad in one way, and must find it and nothing else; a good one, and must
-// find nothing.
+// Does each checker find its kind of fault? Each row is a history that is bad in one way. A good history must give no
+// anomaly.
 import { describe, expect, it } from 'vitest';
 import { check } from './checkers/index.js';
 import type { Answered, Entry, FinalStore, History, NodeOp, Submitted } from './history.js';
@@ -151,22 +151,22 @@ const BAD: [string, string, History][] = [
   ['epochs', 'two blocks in one epoch at one height', history([op({ node: 'r1' }), op({ node: 'r2', hash: H('x1') })])],
   [
     'acknowledged',
-    'an acknowledged item is not there',
+    'an acknowledged item is missing',
     history([submit(1, ['k']), answer(1, 'k', 'committed', [1, 0])], end(store([]))),
   ],
   [
     'acknowledged',
-    'an item is there twice',
+    'an item is in the chain twice',
     history([submit(1, ['k']), answer(1, 'k', 'unknown')], end(store(['k'], ['k']))),
   ],
   [
     'linearizable',
-    'a key was appended twice, and nobody was told of either',
+    'a key without an answer was appended twice',
     history([submit(1, ['k']), answer(1, 'k', 'unknown')], end(store(['k'], ['k']))),
   ],
   [
     'linearizable',
-    'a key that was acknowledged was appended once more when it was sent again',
+    'an acknowledged key was sent again and appended again',
     history(
       [submit(1, ['k']), answer(1, 'k', 'committed', [1, 0]), submit(3, ['k']), answer(3, 'k', 'unknown')],
       end(store(['k'], ['k'])),
@@ -185,7 +185,7 @@ const BAD: [string, string, History][] = [
   ['acknowledged', 'an item that nobody submitted', history([], end(store(['k'])))],
   [
     'acknowledged',
-    'an item that was refused is there',
+    'a refused item is in the chain',
     history([submit(1, ['k']), answer(1, 'k', 'refused')], end(store(['k']))),
   ],
   [
@@ -195,7 +195,7 @@ const BAD: [string, string, History][] = [
   ],
   [
     'reads',
-    'a confirmed head below what was acknowledged',
+    'a confirmed head is below an acknowledged block',
     history(
       [
         submit(1, ['k']),
@@ -264,7 +264,7 @@ const BAD: [string, string, History][] = [
   ],
   [
     'linearizable',
-    'an item is appended before one that had its answer',
+    'an item is appended before one that was already acknowledged',
     history(
       [submit(1, ['k']), answer(1, 'k', 'committed', [2, 0]), { ...submit(3, ['l']), client: 'c2' }],
       end(store(['l'], ['k'])),
@@ -306,7 +306,7 @@ const BAD: [string, string, History][] = [
   ],
   [
     'links',
-    'a node beyond its window',
+    'a node retains too many entries',
     history([], { retainBlocks: 1, final: { nodes: [node('r1', [1, 'b1', G], [2, 'b2', 'b1'])], stores: [] } }),
   ],
   [
@@ -316,7 +316,7 @@ const BAD: [string, string, History][] = [
   ],
   [
     'truthful',
-    'an invariant failed inside',
+    'an invariant failed inside a process',
     history([{ is: 'trouble', t: 1, who: 'a', kind: 'bug', text: 'InvariantError: I5' }]),
   ],
   [
@@ -324,7 +324,11 @@ const BAD: [string, string, History][] = [
     'a false alarm',
     history([{ is: 'event', t: 1, who: 'a', event: { type: 'alarm', code: 'CONFLICT', reason: 'none' } }]),
   ],
-  ['liveness', 'nothing came together', history([], { convergedAt: null, missing: 'nobody leads' })],
+  [
+    'liveness',
+    'the cluster is not in order after healing',
+    history([], { convergedAt: null, missing: 'nobody leads' }),
+  ],
 ];
 
 describe('checkers', () => {
@@ -334,7 +338,7 @@ describe('checkers', () => {
     expect(found.filter((one) => one.checker === checker)[0]!.witness.length).toBeGreaterThan(0);
   });
 
-  it("a server whose memory the term's configuration does not name → no vote, in neither direction", () => {
+  it("a server whose memory the term's configuration does not name → no vote, neither for nor against a block", () => {
     const config = '1.0 dedup-ms=1 dedup-items=1 max-block=1 | r1=boot@x r2=boot@x r3=new@x';
     const claims = ['r1', 'r2'].map((id) => ({ ...claim(id, 'a/1', 1, 1), config }));
     const old = op({ t: 2, node: 'r3', incarnation: 'boot' });
@@ -346,7 +350,7 @@ describe('checkers', () => {
     expect(found, 'r1 and the memory of r3 that counts').toContain('one-block-per-height');
   });
 
-  it('a good history → nothing', () => {
+  it('a good history → no anomaly', () => {
     const good = history(
       [
         promote('r1', 'a/1', 1, 1),

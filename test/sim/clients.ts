@@ -1,6 +1,6 @@
-// Clients that submit keyed items and send them again until they are acknowledged; readers that follow one sequencer
-// after another and look at its status; a tail that reads the nodes by quorum, past every sequencer. A client keeps
-// its items in order: nothing new is sent while an earlier one is open.
+// Who uses the cluster in a simulated run? Clients submit keyed items and send them again until they are acknowledged.
+// A client keeps its items in order: it sends nothing new while an earlier item is open. Readers follow one sequencer
+// after another and read its status. A tail reads the nodes by quorum, without any sequencer.
 import { tailBlocks } from '../../src/core/stream/tail.js';
 import { SeqError } from '../../src/core/errors.js';
 import type { SequencerApi } from '../../src/core/ports.js';
@@ -15,7 +15,7 @@ export interface Clients {
   clock: SimClock;
   history: History;
   processes: readonly SimProcess[];
-  /** Draws a call number. */
+  /** Returns a new call number. */
   nextCall(): number;
 }
 
@@ -23,7 +23,7 @@ const GIVE_UP_MS = 4000;
 
 export class Client {
   private open: { key: string; data: Uint8Array }[] = [];
-  /** Items that were acknowledged, and may be sent once more. */
+  /** Acknowledged items. The client may send them again. */
   private readonly sent: { key: string; data: Uint8Array }[] = [];
   private made = 0;
   private target: SimProcess | null = null;
@@ -49,7 +49,7 @@ export class Client {
     this.clients.clock.after(this.prng.between(0, this.thinkMs), () => this.turn(), true);
   }
 
-  /** Asks whoever it believes to lead for its open items, or thinks up new ones first. */
+  /** Sends the open items to the sequencer that the client takes for the leader. Makes new items if none are open. */
   private turn(): void {
     const { prng } = this;
     if (this.open.length === 0) {
@@ -83,7 +83,10 @@ export class Client {
       keys: items.map((item) => item.key),
     });
     let done = false;
-    /** `synced` as it was when the answer was given: on its way the process may die and lose its disk. */
+    /**
+     * `synced` is the synced height at the time of the answer. The process may die and lose its disk while the answer
+     * is under way.
+     */
     const hearing = (outcomes: Awaited<ReturnType<SequencerApi['submit']>> | null, synced: number): void => {
       if (done) return;
       done = true;
@@ -113,7 +116,7 @@ export class Client {
     const cancel = clock.after(GIVE_UP_MS, () => hearing(null, process.store.syncedHeight()), true);
     clock.after(prng.between(0.2, 3), () => {
       if (!process.up || process.sequencer !== sequencer) return;
-      if (process.pauses > 0) return; // it will not hear this one before the client has given up
+      if (process.pauses > 0) return; // it wakes up after the client has given up
       void sequencer.submit(items).then((outcomes) => {
         const synced = process.store.syncedHeight();
         if (!prng.chance(0.01)) clock.after(prng.between(0.2, 3), () => hearing(outcomes, synced), true);
@@ -135,8 +138,8 @@ export class Client {
 }
 
 /**
- * Follows the committed blocks of one sequencer after another, from where it is; now and then asks a leader to
- * confirm its head.
+ * Follows the committed blocks of one sequencer after another without a gap. Sometimes asks a leader to confirm its
+ * head.
  */
 export class Reader {
   private next = 1;
@@ -202,8 +205,8 @@ export class Reader {
 }
 
 /**
- * `seq stream tail --follow`, one session after another, each over connections of its own to whoever serves the
- * nodes' names then.
+ * `seq stream tail --follow`, one session after another. Each session opens its own connections to the servers that
+ * answer for the nodes at that time.
  */
 export class Tail {
   private next = 1;
@@ -211,11 +214,11 @@ export class Tail {
   stopped = false;
   private readonly wire: Wire;
 
-  /** Its own dice: nobody else's luck depends on whether it is there. */
+  /** `prng`: its own stream, so that all other draws are the same with and without a tail. */
   constructor(
     wire: Wire,
     private readonly prng: Prng,
-    /** `others`: every server by which operators know a node, also of one that is no member. */
+    /** `others`: every server by which operators know a node, also one that is no member. */
     private readonly nodes: () => { nodes: readonly SimNode[]; others: readonly SimNode[]; cluster: string },
   ) {
     this.wire = Object.create(wire, { prng: { value: prng } }) as Wire;
@@ -233,7 +236,7 @@ export class Tail {
     const stop = new AbortController();
     const open = (node: SimNode): SimPort => {
       const link = new Link('tail', node);
-      node.links.delete(link); // faults that befall links do not draw for these
+      node.links.delete(link); // so that faults on links draw nothing for these
       return new SimPort(this.wire, link, life, { ...this.wire.identity, cluster });
     };
     clock.after(this.prng.between(500, 4000), () => {
@@ -272,7 +275,7 @@ export class Tail {
       }
     } catch (error) {
       if (!(error instanceof SeqError)) throw error;
-      // Trimmed away while it did not look: it goes on with what there is.
+      // The nodes trimmed these blocks between two sessions: the tail goes on above the floor.
       const floor = Math.min(...this.nodes().nodes.map(({ server }) => server.state.record?.floor ?? 0));
       if (error.code === 'BELOW_FLOOR') this.next = Math.max(this.next, floor + 1);
     }

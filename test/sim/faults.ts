@@ -1,4 +1,5 @@
-// What each fault does, and how it ends: by itself after its time, or when everything is healed, whichever comes first.
+// What does each fault do, and how does it end? It ends by itself after its time, or when everything is healed,
+// whichever comes first.
 import { parseConfiguration, type Configuration } from '../../src/core/protocol/configuration.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 import { sequencerOf, type NodeCall } from '../../src/core/protocol/types.js';
@@ -17,19 +18,19 @@ export interface Faulty {
   clock: SimClock;
   wire: Wire;
   servers: Servers;
-  /** Per node: the server that operators know it by. */
+  /** For each node: the server that operators know it by. */
   nodes: SimNode[];
   processes: SimProcess[];
   prng: Prng;
   note(text: string): void;
   startAgain(who: SimProcess, ms: number): void;
-  trouble(who: string, kind: 'bug' | 'halt', text: string): void;
+  trouble(who: string, kind: 'bug' | 'fatal-error', text: string): void;
   operators: Operator[];
-  /** Every configuration names that server from now on. */
+  /** From now on every configuration names this server for the node. */
   replaced(id: string, successor: SimNode): void;
-  /** A server that may become a node can be reached by everybody. */
+  /** Makes a server reachable for everybody. It may become a member. */
   joined(node: SimNode): void;
-  /** What ends the faults under way. */
+  /** Ends the faults that are still active. */
   ends: (() => void)[];
 }
 
@@ -38,7 +39,7 @@ export function startFault(world: Faulty, fault: Fault): void {
   const process = 'process' in fault ? named(world, fault.process)[0] : undefined;
   const node = 'node' in fault ? serverOf(world, fault.node) : undefined;
   note(describeFault(fault));
-  // A server that was to become a node is not there yet, or never will be.
+  // The server of a planned member may not exist yet, or may never exist.
   if ('node' in fault && fault.kind !== 'resize' && fault.node !== '*' && node === undefined) return;
   switch (fault.kind) {
     case 'cut': {
@@ -81,10 +82,10 @@ export function startFault(world: Faulty, fault: Fault): void {
     case 'crash': {
       if (!process!.up) return;
       process!.dieAfter(fault.afterCalls);
-      // It calls often enough to have died by now; if it is paused it is killed as it is.
+      // By then it has made enough calls to die. If it is paused, it is killed now.
       clock.after(1000, () => {
         process!.kill();
-        // Nobody is asked to survive the loss of the only copy of what the nodes have trimmed.
+        // No process must lose the only copy of blocks that the nodes have trimmed.
         const level = world.processes.some(
           (one) => one !== process && one.store.syncedHeight() + 2 >= process!.store.head().height,
         );
@@ -175,7 +176,7 @@ export function startFault(world: Faulty, fault: Fault): void {
         if (fault.keep !== 'all') node!.memory++;
         node!.server.restart(fault.keep);
         node!.down = false;
-        // Every sequencer learns of it in its own time.
+        // Each sequencer notices the restart at a different time.
         for (const link of node!.links)
           clock.after(world.prng.between(0, 30), () => {
             if (link.connectedTo !== node!.server.starts) link.reset();
@@ -193,7 +194,7 @@ export function startFault(world: Faulty, fault: Fault): void {
         () => WALL_START + clock.now() + node!.offsetMs,
         emptyNodeState(`run-${node!.id}-new${wire.servers.size}`),
       );
-      server.starts = node!.server.starts + 1000; // no answer of the one is taken for the other's
+      server.starts = node!.server.starts + 1000; // so that no answer of one server is taken for the other's
       const successor = new SimNode(node!.id, server, `sim://${node!.id}.${wire.servers.size}`);
       successor.memory = node!.memory + 1000;
       wire.servers.set(successor.url, successor);
@@ -207,11 +208,11 @@ export function startFault(world: Faulty, fault: Fault): void {
         successor,
         gone: fault.gone,
       });
-      haunt(world, node!, fault.gone);
+      oldServerMayReturn(world, node!, fault.gone);
       return;
     }
     case 'power': {
-      if (world.operators.some((one) => !one.done)) return; // a node may be on its way to another server
+      if (world.operators.some((one) => !one.done)) return; // a node may be moving to another server
       if (world.nodes.some(({ id }) => world.servers.isContested(id))) return;
       const sets = world.servers.configurations();
       if (new Set(sets.map(({ members }) => members.map(({ id }) => id).join())).size > 1) return;
@@ -232,7 +233,8 @@ export function startFault(world: Faulty, fault: Fault): void {
         one.waiting.length = 0;
       }
       for (const one of world.processes) {
-        if (!one.up || world.prng.chance(0.4)) continue; // it goes on, or wakes up in another age
+        // it goes on, or is still paused and wakes up after the recovery
+        if (!one.up || world.prng.chance(0.4)) continue;
         if (world.prng.chance(0.5)) {
           one.pause();
           const ms = world.prng.between(fault.downMs, fault.downMs + fault.recoverAfterMs + 12_000);
@@ -372,7 +374,7 @@ export function startFault(world: Faulty, fault: Fault): void {
       const copy = cloneNodeState(node!.server.state);
       const { memory } = node!;
       return void clock.after(fault.ageMs, () => {
-        // A memory of a generation that was recovered from is a person's business.
+        // A memory of a generation from before a recovery needs an operator.
         if (node!.server.state.record?.cluster !== copy.record?.cluster) return;
         if (wire.history.healedAt > 0 || node!.memory !== memory || node!.down || !spared(world, node!)) return;
         note(`${node!.url} is what it was ${fault.ageMs} ms ago`);
@@ -427,14 +429,14 @@ function homeOf(world: Faulty, id: string): SimNode {
   return world.nodes.find((one) => one.id === id)!;
 }
 
-/** One of the servers behind the id. */
+/** One of the servers that answer for the id. */
 function serverOf(world: Faulty, id: string): SimNode | undefined {
   return world.servers.isContested(id) ? world.prng.pick(world.servers.of(id)) : homeOf(world, id);
 }
 
 /**
- * A lock that was set while its server's clock was ahead lives for hours once that clock is right. An operator who sees
- * LOCK_STUCK runs `seq stepdown --revoke`.
+ * Frees locks that live too long. Such a lock was set while its server's clock was ahead: once the clock is right, the
+ * lock lives for hours. An operator who sees LOCK_STUCK runs `seq stepdown --revoke`.
  */
 function freeStuckLocks(world: Faulty): void {
   if (areLocksStuck(world) && !world.operators.some((one) => one.revokes))
@@ -442,8 +444,8 @@ function freeStuckLocks(world: Faulty): void {
 }
 
 /**
- * Another server in a node's place may take its vote: it counts as a loss of memory. Operators who move nodes, and power
- * cuts of all servers, are another story.
+ * Whether another server may answer for this node now. It may take the node's vote, so it counts as a loss of memory.
+ * It does not happen while an operator is at work, or after healing.
  */
 function mayBeContested(world: Faulty, home: SimNode): boolean {
   const busy = world.operators.some((one) => !one.done) || world.wire.history.healedAt > 0;
@@ -451,7 +453,7 @@ function mayBeContested(world: Faulty, home: SimNode): boolean {
   return !busy && spared(world, home);
 }
 
-/** `there` null: where operators know the node to be. */
+/** `there` = null: back to the server that operators know for the node. */
 function leadTo(world: Faulty, who: SimProcess, id: string, there: SimNode | null, kept: boolean): void {
   if (there === null) who.elsewhere.delete(id);
   else who.elsewhere.set(id, there);
@@ -459,10 +461,10 @@ function leadTo(world: Faulty, who: SimProcess, id: string, there: SimNode | nul
 }
 
 /**
- * The old server is not stopped: one that was said to be gone may come back as it was, and a retired one may forget
- * everything, that it is retired too.
+ * The old server of a replaced node keeps running. If an operator said that it is gone, it may come back as it was. If
+ * it was retired, it may lose all its memory, and then it does not know that it is retired.
  */
-function haunt(world: Faulty, old: SimNode, gone: boolean): void {
+function oldServerMayReturn(world: Faulty, old: SimNode, gone: boolean): void {
   const { clock, prng, note } = world;
   if (!prng.chance(0.7)) return;
   clock.after(prng.between(0, 10_000), () => {
@@ -480,8 +482,8 @@ function haunt(world: Faulty, old: SimNode, gone: boolean): void {
 }
 
 /**
- * Below q nodes with their memory nothing automatic is safe (docs/PROTOCOL.md section 8): that many are left alone;
- * one that is about to be retired is none of them.
+ * Whether the node may lose its memory. Below q nodes with intact memory, nothing automatic is safe (docs/PROTOCOL.md
+ * section 8). A node that is about to be retired does not count among the q.
  */
 function spared(world: Faulty, node: SimNode): boolean {
   const { operators, nodes } = world;
@@ -511,7 +513,9 @@ function linksOf(world: Faulty, process: string, node: string): Link[] {
   return named(world, process).flatMap((one) => one.links.filter((link) => node === '*' || link.node.id === node));
 }
 
-/** '@leader': whoever leads when the fault begins (the first one if nobody does); '@others': the rest; '*': all. */
+/**
+ * '@leader': whoever leads when the fault begins (the first process if nobody leads). '@others': all others. '*': all.
+ */
 function named(world: Faulty, process: string): SimProcess[] {
   const { processes } = world;
   if (process === '*') return processes;
@@ -531,7 +535,7 @@ function until(world: Faulty, ms: number, end: () => void): void {
   world.clock.after(ms, once);
 }
 
-/** One line for people. */
+/** The fault as one line for people. */
 function describeFault(fault: Fault): string {
   const where = (process: string, node: string): string =>
     `${process === '*' ? 'every sequencer' : process} – ${node === '*' ? 'every node' : node}`;

@@ -1,21 +1,21 @@
-// What a simulated run leaves behind: everything that anybody did or saw, in order. Checkers read this and nothing
+// What does a simulated run leave behind? Everything that anybody did or saw, in order. Checkers read this and nothing
 // else.
 import type { SeqEvent } from '../../src/core/events.js';
 import type { Receipt } from '../../src/core/ports.js';
 import type { Epoch, Hash, Height, Owner } from '../../src/core/protocol/types.js';
 
 /**
- * A call that a node ran. `stamped`: the epoch on the entry at `height` afterwards; `nodeEpoch`: the node's own
- * afterwards.
+ * A call that a node ran. `stamped`: afterwards, the epoch on the entry at `height`. `nodeEpoch`: afterwards, the epoch
+ * of the node.
  */
 export interface NodeOp {
   is: 'op';
   t: number;
   node: string;
-  /** Grows when the node lost its memory or was admitted anew: promises do not reach across. */
+  /** Rises when the node loses its memory or is admitted again. Promises hold only within one value. */
   memory: number;
   incarnation: string;
-  /** The configuration that the call carried; '' if it carries none. */
+  /** The configuration that the call carried, or ''. */
   config: string;
   script:
     | 'promote_leader'
@@ -34,7 +34,7 @@ export interface NodeOp {
     | 'bootstrap_commit';
   owner: Owner;
   epoch: Epoch;
-  /** 'accepted' or the reason of the refusal. */
+  /** 'accepted', or the reason of the refusal. */
   outcome: string;
   claimant: Owner;
   nodeEpoch: Epoch;
@@ -75,7 +75,7 @@ export interface Answered {
   key: string;
   outcome: 'committed' | 'refused' | 'unknown';
   receipt: Receipt | null;
-  /** How far the store of who answered was synced then. */
+  /** The synced height of the answering sequencer's store at that time. */
   synced: Height;
   why: string;
 }
@@ -87,7 +87,7 @@ interface ReadBlock {
   height: Height;
   hash: Hash;
 }
-/** What `stream tail` showed from the nodes by quorum; a session follows on without a gap. */
+/** A block that `stream tail` showed from the nodes by quorum. One session has no gaps. */
 interface Tailed {
   is: 'tail';
   t: number;
@@ -95,7 +95,7 @@ interface Tailed {
   height: Height;
   hash: Hash;
 }
-/** What a sequencer's status says of its chain: it may be behind, never ahead. */
+/** What a sequencer's status says about its chain. It may be behind, but never ahead. */
 interface Status {
   is: 'status';
   t: number;
@@ -112,18 +112,18 @@ export interface Confirmed {
   hash: Hash;
   epoch: Epoch;
 }
-/** A process that could not go on: InvariantError, a rejection that nobody took, or a halt of its own. */
+/** A process that could not go on: an InvariantError, an unhandled rejection, or a fatal error. */
 interface Trouble {
   is: 'trouble';
   t: number;
   who: string;
-  kind: 'bug' | 'halt';
+  kind: 'bug' | 'fatal-error';
   text: string;
 }
 
-/** One run of an operator's command. `code`: DONE, KILLED, or that of its error. */
+/** One run of an operator's command. `code`: DONE, KILLED, or the code of its error. */
 interface OperatorTask {
-  is: 'errand';
+  is: 'operator-task';
   t: number;
   who: string;
   verb: string;
@@ -162,11 +162,14 @@ export interface History {
   quorum: number;
   genesis: Hash;
   retainBlocks: number;
-  /** Nodes lost memory or had bytes changed: a few alarms are then the truth. */
+  /** Nodes lost memory or had bytes changed. Then some alarms are correct. */
   memoryFaults: boolean;
   entries: Entry[];
   final: { nodes: FinalNode[]; stores: FinalStore[] };
-  /** When all faults were healed, whether everything then came together, and what was missing if not. */
+  /**
+   * healedAt: when all faults were healed. convergedAt: when everything was in order again, null = not within boundMs.
+   * missing: what was not in order.
+   */
   healedAt: number;
   convergedAt: number | null;
   boundMs: number;
@@ -177,7 +180,7 @@ export interface Anomaly {
   checker: string;
   /** One sentence. */
   what: string;
-  /** What shows it: the entries of the history in question, or of the final state. */
+  /** The entries of the history, or of the final state, that show it. */
   witness: unknown[];
 }
 

@@ -1,5 +1,5 @@
-// Makes a failing scenario small: drops faults one by one, then clients, then time, as long as the same checker still
-// finds something of the sort.
+// How is a failing scenario made small? Faults are dropped one by one, then clients, then time. A change is kept if the
+// same checker still finds the same kind of anomaly.
 import { check } from './checkers/index.js';
 import type { Anomaly } from './history.js';
 import type { Scenario } from './scenario.js';
@@ -18,10 +18,10 @@ export async function minimise(
     if (runs >= maxRuns) return false;
     runs++;
     const found = check((await run(candidate)).history).filter(
-      (one) => one.checker === checker && (wanted === null || sortOf(one) === wanted),
+      (one) => one.checker === checker && (wanted === null || kindOf(one) === wanted),
     );
     if (found.length === 0) return false;
-    wanted ??= sortOf(found[0]!);
+    wanted ??= kindOf(found[0]!);
     best = candidate;
     anomalies = found;
     return true;
@@ -45,8 +45,8 @@ export async function minimise(
   return { scenario: best, anomalies, runs };
 }
 
-/** What was found, without its heights, names and times: trouble of another sort is not what is being made small. */
-function sortOf(anomaly: Anomaly): string {
+/** The kind of an anomaly: its text without heights, names and times. A smaller scenario must show the same kind. */
+function kindOf(anomaly: Anomaly): string {
   return anomaly.what
     .split('\n')[0]!
     .replace(/seq-[a-c]|\b[cr]\d+\b|[0-9a-f]{8,}/g, '_')

@@ -1,8 +1,9 @@
-// A run told as a story, and a scenario as something that can be pasted into test/scenarios.
+// How is a run shown to people? `narrate` prints its history line by line. `asTest` prints a scenario as code for
+// test/scenarios.
 import type { Anomaly, Entry, History } from './history.js';
 import type { Scenario } from './scenario.js';
 
-/** One line per entry that matters; `all` also shows every call that a node ran. */
+/** One line for each entry that matters. `all` also shows every call that a node ran. */
 export function narrate(history: History, options: { all?: boolean; from?: number } = {}): string[] {
   const lines: string[] = [];
   for (const entry of history.entries) {
@@ -44,7 +45,7 @@ function lineOf(entry: Entry, all: boolean): string {
         : '';
     case 'confirm':
       return all ? `   ${entry.who} confirms head ${entry.height} in epoch ${entry.epoch}` : '';
-    case 'errand':
+    case 'operator-task':
       return `${entry.who} seq ${entry.verb} → ${entry.code}${entry.text ? `: ${entry.text}` : ''}`;
     case 'read':
     case 'tail':
@@ -62,7 +63,7 @@ export function anomalyLines(anomalies: readonly Anomaly[]): string[] {
     ]);
 }
 
-/** The scenario as code: a test that holds it. */
+/** A test with this scenario, as source text. */
 export function asTest(scenario: Scenario, title: string): string {
   const { processes, faults, ...rest } = scenario;
   const one = (value: unknown): string =>

@@ -1,6 +1,7 @@
-// An operator at a shell of their own, with links of their own to every node: runs the shipped verbs (repair, cluster
-// recover, node replace, cluster init) under the same faults as everybody else. A command may be killed at any call,
-// or stopped and go on much later; what has to be finished is run again, by the same words, until it is.
+// Does an operator's command do its work under the same faults as everything else? The operator has links of their own
+// to every node and runs the real commands (repair, cluster recover, node replace, cluster init, …). A command may be
+// killed at any call, or be paused and continue much later. A command that must be finished is repeated until it
+// succeeds.
 import type { ErrorCode } from '../../src/core/error-codes.js';
 import { bootstrap } from '../../src/core/operate/bootstrap.js';
 import { commonCluster } from '../../src/core/view/cluster-name.js';
@@ -31,7 +32,7 @@ export type Verb =
 export const NO_LOCK_STUCK = 'no lock is stuck';
 const LIMIT_MS = 500;
 const TIMEOUT_MS = 8000;
-/** Runs before it is left for another day, unless something half done has to be finished. */
+/** How often a command is tried. Commands that must finish have no limit. */
 const TRIES = 3;
 const HOW_FAR_BELOW = 100;
 const NO_SIGNAL = new AbortController().signal;
@@ -55,9 +56,9 @@ export class Operator {
   }
 
   /**
-   * What is half done and cannot be left so: a recovery, a bootstrap, a node that was retired, or that any node knows
-   * elsewhere, a change of members, locks that keep everybody from leading. A node that another operator removed has no
-   * place that a server could take.
+   * Whether stopping here would leave the cluster half changed. This holds for a recovery, a bootstrap, a change of
+   * members, and locks that keep everybody from leading. It also holds for a node that was retired, or that any node
+   * knows at its new address. It does not hold for a node that is no member any more.
    */
   private get mustFinish(): boolean {
     const { operatorTask, world } = this;
@@ -114,7 +115,7 @@ export class Operator {
       for (const link of this.links) link.reset();
       this.told = `${code}${text ? `: ${text}` : ''}`;
       world.wire.history.entries.push({
-        is: 'errand',
+        is: 'operator-task',
         t: clock.now(),
         who: this.id,
         verb: operatorTask.verb,
@@ -122,7 +123,7 @@ export class Operator {
         text,
       });
       if (code === 'DONE') return this.leave();
-      // Looked at again when what a killed command had sent has arrived: that may be what must not be left so.
+      // Decided only after the late calls of a killed command have arrived: one of them may be what has to be finished.
       clock.after(prng.between(200, 1200), () => (this.mustFinish || this.runs < TRIES ? this.go() : this.leave()));
     };
     life.onDeath = () => end('KILLED', '');
@@ -146,7 +147,7 @@ export class Operator {
       after: (ms, run) => (life.touch() ? wire.clock.after(ms, () => life.deliver(run)) : () => {}),
     };
     for (const node of this.world.nodes) this.linkTo(node);
-    // Any address finds the members. A server that is to become one is named beside them.
+    // The members can be found from any address. A server that is to become one is named in addition.
     const members = this.world.servers.members();
     const open = (cluster: string): NodePort[] =>
       this.links
@@ -168,7 +169,7 @@ export class Operator {
     }
   }
 
-  /** Each run of a command finds the servers anew: one that took the place of another is asked from then on. */
+  /** Each run of a command looks up the servers again. A server that replaced another one is used from then on. */
   private linkTo(node: SimNode): Link {
     const known = this.links.find((link) => link.node.id === node.id);
     if (known !== undefined) {
@@ -246,7 +247,7 @@ export class Operator {
       return `${decision.admitted.length} nodes are admitted`;
     }
     const { plan } = decision;
-    // More than this operator would ever say yes to: no node forgot anything that a quorum does not know.
+    // The operator refuses such a plan: here no node has forgotten anything that a quorum does not know.
     if (
       plan.nodes.some((node) => node.action === 'left-out') ||
       plan.doubts.some((doubt) => doubt.includes('CONTRADICTS'))
@@ -259,7 +260,7 @@ export class Operator {
     );
   }
 
-  /** What the HTTP server of a running sequencer would tell. */
+  /** What the HTTP server of a running sequencer would answer. */
   private store(
     url: string,
     lowest: number | null,
@@ -303,8 +304,8 @@ export class Operator {
       return how;
     } catch (error) {
       if (error instanceof SeqError && error.code === 'ALREADY_INITIALISED') {
-        // A leader was there before the last node was admitted, or too few ever were: what the error says to do is
-        // done.
+        // A leader existed before the last node was admitted, or too few nodes were ever admitted. The operator does
+        // what the error says.
         if (error.next.some((step) => step.includes('cluster recover'))) return this.recover(open, clock);
         return 'it was done';
       }
@@ -330,7 +331,7 @@ export class Operator {
     return `${operatorTask.node} is ${operatorTask.successor.url}, admitted at height ${admitted?.head ?? 0}`;
   }
 
-  /** Of a change for which an operator asks the leader. */
+  /** The options of a change for which an operator asks the leader. */
   private asked(open: (cluster: string) => NodePort[], cluster: string, clock: Clock) {
     return {
       nodes: open(cluster),
@@ -366,7 +367,7 @@ export class Operator {
     return `${plan.before.members.join(' ')} → ${plan.after.members.join(' ')} by ${made?.version ?? '?'}`;
   }
 
-  /** What every sequencer is started with is put right, some time later. */
+  /** Some time later, the configured node list of every sequencer is corrected. */
   private tellEverybody(): void {
     const { world, prng } = this;
     for (const one of world.processes)
@@ -390,7 +391,8 @@ export class Operator {
       changing: () => {},
       step: () => {},
     });
-    // How long a lease lasts is announced. Where nobody announces anything yet, the operator looks again.
+    // The length of a lease comes from the sequencers' presence records. Without any record, the operator tries again
+    // later.
     if (freed === null && areLocksStuck(this.world))
       throw refusal('NO_LEADER', 'nobody leads, and nobody says how long a lease lasts');
     if (freed === null) return NO_LOCK_STUCK;
@@ -402,7 +404,10 @@ export class Operator {
   }
 }
 
-/** Whether the lock of a member lives for much longer than any lease. That of a server which was replaced stops nobody. */
+/**
+ * Whether a member's lock lives much longer than any lease. The lock of a replaced server does not count: it blocks
+ * nobody.
+ */
 export function areLocksStuck({ processes, nodes, servers }: Pick<Faulty, 'processes' | 'nodes' | 'servers'>): boolean {
   const longest = Math.max(...processes.map(({ plan }) => plan.ttlMs));
   const members = nodes.filter(({ id }) => servers.isMember(id));

@@ -1,28 +1,26 @@
-// Draws a scenario from a seed: a cluster of mixed settings, and a few faults of every kind, alone and together.
+// Which scenario belongs to a seed? This file draws a cluster with mixed settings, and a few faults of every kind,
+// alone and together.
 import type { Mutant } from '../support/memory-node.js';
 import type { Act } from './acts.js';
 import { Prng } from './random.js';
 import type { Fault, FaultKind, OtherServer, ProcessPlan, Scenario } from './scenario.js';
 
 export interface PlanOptions {
-  /** Nodes also lose memory (restarts, wipes): needs re-admission to come together again. */
+  /** Nodes also lose memory (restarts, wipes). Then the cluster needs re-admission to recover. */
   memory: boolean;
-  /**
-   * Entries are damaged too. A leader leaves such a node out for as long as it leads: the run need not come together
-   * again.
-   */
+  /** Entries may also be damaged. A leader leaves such a node out while it leads, so the run need not converge. */
   corrupt?: boolean;
   /**
-   * Processes differ in who they take for the nodes, clocks lie by hours, and a memory comes back: faults of their own,
-   * besides those that the seed has without this.
+   * Processes differ in who they take for the nodes, clocks are wrong by hours, and old memory comes back. These faults
+   * are added to those that the seed has anyway.
    */
   members?: boolean;
-  /** Only faults of these kinds, neither plays nor operators. */
+  /** Only faults of these kinds, without plays and operators. */
   only?: readonly FaultKind['kind'][];
   mutant?: Mutant;
 }
 
-/** ttl, block time, node timeout, poll. */
+/** Lease, block time, node timeout, poll interval (ms). */
 const TIMINGS = [
   [3000, 1000, 100, 500],
   [3000, 1000, 100, 500],
@@ -51,7 +49,7 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
       wallOffsetMs: prng.chance(0.3) ? prng.int(-5000, 5000) : 0,
     });
   }
-  const rests = new Prng(seed, 'rests'); // a stream of its own: the rest of the plan is the same with and without
+  const rests = new Prng(seed, 'rests'); // a stream of its own, so that the rest of the plan does not depend on it
   if (rests.chance(0.35)) for (const one of processes) one.rests = rests.chance(0.8);
   const ttl = Math.max(...processes.map((one) => one.ttlMs));
   const healAt = Math.round(3 * ttl + prng.unit() * 6 * ttl);
@@ -61,7 +59,7 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
     const at = Math.round(ttl / 3 + prng.unit() * (healAt - ttl / 3));
     for (const { after = 0, ...fault } of draw()) faults.push({ at: at + after, ...fault } as Fault);
   }
-  const acts = new Prng(seed, 'acts'); // a stream of its own: the rest of the plan is the same with and without
+  const acts = new Prng(seed, 'acts'); // a stream of its own, as above
   if (acts.chance(0.3) && !options.only)
     faults.push({
       at: Math.round(ttl * acts.between(0.5, 2)),
@@ -69,7 +67,7 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
       acts: drawActs(acts, nodes),
       longestMs: 5 * ttl,
     });
-  const operators = new Prng(seed, 'operators'); // likewise
+  const operators = new Prng(seed, 'operators'); // a stream of its own, as above
   if (!options.corrupt && !options.only && operators.chance(0.35)) {
     for (let count = operators.int(1, 2); count > 0; count--) {
       const at = Math.round(ttl / 3 + operators.unit() * (healAt - ttl / 3));
@@ -91,7 +89,7 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
     });
   let last = healAt;
   if (options.members) {
-    const members = new Prng(seed, 'members'); // likewise
+    const members = new Prng(seed, 'members'); // a stream of its own, as above
     for (let count = members.int(1, 3); count > 0; count--) {
       const at = Math.round(ttl / 3 + members.unit() * (healAt - ttl / 3));
       for (const { after = 0, ...fault } of drawMemberFault(members, nodes, processes, ttl, options)) {
@@ -100,7 +98,7 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
       }
     }
   }
-  const resizes = new Prng(seed, 'resizes'); // likewise
+  const resizes = new Prng(seed, 'resizes'); // a stream of its own, as above
   if (options.members && resizes.chance(0.4)) {
     const at = Math.round(ttl / 3 + resizes.unit() * (healAt - ttl / 3));
     for (const { after = 0, ...fault } of drawResizes(resizes, nodes, processes, ttl, options)) {
@@ -126,7 +124,7 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
 
 const HOUR_MS = 3_600_000;
 
-/** Who the nodes are and what time it is, as single processes and machines have it wrong. */
+/** A fault in which single processes or machines are wrong about who the nodes are, or what time it is. */
 function drawMemberFault(
   prng: Prng,
   nodes: number,
@@ -164,12 +162,13 @@ function drawMemberFault(
           forMs: span() + ttl,
         },
       ];
-    // Seconds of a day ahead, or a machine that is wrong for good.
+    // For a few seconds or for ever, a clock is hours or a day off.
     case 'clock-lie':
       return [
         {
           kind: 'clock-lie',
-          whose: prng.chance(0.7) ? process() : 'r1', // one node at most: the others are the majority that is right
+          // one node at most, so that a majority of the nodes has the right time
+          whose: prng.chance(0.7) ? process() : 'r1',
           ms: prng.pick([25, 25, -25, 2, -2, 0.2]) * HOUR_MS,
           forMs: prng.pick([2500, 2500, span(), Infinity]),
         },
@@ -182,8 +181,8 @@ function drawMemberFault(
 }
 
 /**
- * Members join and leave one after the other, or at once; the leader is cut off at the worst moment, and a node that joins
- * or stays is struck meanwhile.
+ * Members join and leave, one after the other or at once. The leader may be cut off at the worst moment, and another
+ * fault may hit a node that joins, leaves or stays.
  */
 function drawResizes(
   prng: Prng,
@@ -249,8 +248,9 @@ function drawResizes(
 }
 
 /**
- * Another server answers for a node. One sequencer stays with the old one and is out of reach meanwhile, so that the others
- * may lead and admit the new one; afterwards each side reaches its own server and another half of the rest.
+ * Another server answers for a node. One sequencer stays with the old server and is out of reach for a while, so that
+ * the others may lead and admit the new server. Afterwards each side reaches its own server and a different half of the
+ * other nodes.
  */
 function drawTwoServers(
   prng: Prng,
@@ -278,7 +278,7 @@ function drawTwoServers(
     reset: false,
   });
   const atOnce = prng.chance(0.4);
-  const everybody = prng.chance(0.5); // what a Sentinel says is said to all: who stays has an open connection
+  const everybody = prng.chance(0.5); // a Sentinel tells everybody; the one that stays still has an open connection
   const moved = processes.filter(({ id }) => id !== stays || everybody);
   return [
     ...moved.map(({ id }): Drawn => ({
@@ -310,7 +310,9 @@ function drawTwoServers(
   ];
 }
 
-/** A node that a block's commitment hangs on is again what it was before the block, where the other copy is out of reach. */
+/**
+ * A node returns to a state from before a block that needs its copy to be committed. The other copies are out of reach.
+ */
 function drawRewind(prng: Prng, nodes: number, ttl: number): Drawn[] {
   const order = Array.from({ length: nodes }, (_, i) => `r${i + 1}`).sort(() => prng.unit() - 0.5);
   const minority = Math.floor((nodes - 1) / 2);
@@ -342,7 +344,7 @@ function drawRewind(prng: Prng, nodes: number, ttl: number): Drawn[] {
   ];
 }
 
-/** What an operator does in the middle of it all, with what gives it something to do. */
+/** An operator's command in the middle of the faults, with a fault that gives it something to do. */
 function drawOperatorTask(
   prng: Prng,
   nodes: number,
@@ -362,11 +364,11 @@ function drawOperatorTask(
     reset: true,
   });
   switch (prng.pick(['leader', 'own', 'own', 'replace', 'power', 'power'] as const)) {
-    // The leader is asked, for a node that fell behind a moment ago.
+    // The command asks the leader to fix a node that fell behind a moment ago.
     case 'leader':
       return [cut(0), { after: Math.round(ttl * prng.between(0.3, 3)), kind: 'repair' }];
-    // Nobody leads for a while: a term of the command itself, while the others come back at its heels; sometimes
-    // two commands at once.
+    // Nobody leads for a while, so the command takes a term of its own, while the others are about to return. Sometimes
+    // two commands run at once.
     case 'own': {
       const downMs = Math.round(ttl * prng.between(1.5, 4));
       const begin = Math.round(ttl * prng.between(0.9, 2));
@@ -400,7 +402,7 @@ function drawOperatorTask(
   }
 }
 
-/** Terms one after the other, each with a quorum of its own and fewer nodes written to. */
+/** Terms one after the other. Each has its own quorum and writes to fewer nodes. */
 function drawActs(prng: Prng, nodes: number): Act[] {
   const all = Array.from({ length: nodes }, (_, i) => `r${i + 1}`);
   return Array.from({ length: prng.int(2, 5) }, (_, i): Act => {
@@ -416,7 +418,7 @@ function drawActs(prng: Prng, nodes: number): Act[] {
   });
 }
 
-/** A play by itself: three sequencers, three nodes, quick leases, nothing else going on. */
+/** A play without other faults: three sequencers, three nodes, short leases. */
 export function playScenario(acts: Act[], seed: number): Scenario {
   const processes = ['seq-a', 'seq-b', 'seq-c'].map((id) => ({
     id,
@@ -441,7 +443,7 @@ export function playScenario(acts: Act[], seed: number): Scenario {
   };
 }
 
-/** A fault, and how long after the others of its group it begins. */
+/** A fault. `after`: how long after the start of its group it begins (ms). */
 type Drawn = FaultKind & { after?: number };
 
 function faultDrawer(
@@ -469,7 +471,7 @@ function faultDrawer(
         },
       ],
     ],
-    // A partition: one sequencer sees some nodes, the others the rest.
+    // A partition: one sequencer cannot reach some of the nodes.
     [
       3,
       () => {
@@ -488,8 +490,8 @@ function faultDrawer(
           }));
       },
     ],
-    // A block on one node alone: the leader reaches only that one, the others all but that one; then all is mended,
-    // in this or that order.
+    // A block on one node only: the leader reaches only this node, and the others reach all nodes but this one. The two
+    // cuts end in either order.
     [
       6,
       () => {
@@ -606,8 +608,8 @@ function faultDrawer(
       ],
     ]);
     kinds.push([2, () => [{ kind: 'wipe', node: node() }]]);
-    // The node that a block's commitment hangs on forgets, while the only other copy is out of reach of those who go
-    // on.
+    // A node whose copy is needed for a committed block loses its memory. The only other copy is out of reach of those
+    // who go on.
     kinds.push([
       8,
       () => {
@@ -687,7 +689,7 @@ function faultDrawer(
       };
 }
 
-/** Faults by the names that people use for them, and by their kinds. */
+/** Names of fault groups for people, with their kinds. */
 const GROUPS: Record<string, readonly FaultKind['kind'][]> = {
   partition: ['cut'],
   kill: ['crash', 'restart'],
@@ -714,7 +716,7 @@ const DRAWN: readonly FaultKind['kind'][] = [
 ];
 export const FAULT_NAMES: readonly string[] = [...Object.keys(GROUPS), ...DRAWN.filter((kind) => !(kind in GROUPS))];
 
-/** `wipe,partition,pause,kill` → kinds; null where a name is none. */
+/** `wipe,partition,pause,kill` → kinds. null if a name is unknown. */
 export function kindsNamed(text: string): FaultKind['kind'][] | null {
   const kinds = text.split(',').flatMap((name) => GROUPS[name] ?? DRAWN.filter((kind) => kind === name));
   return text.split(',').every((name) => FAULT_NAMES.includes(name)) ? [...new Set(kinds)] : null;

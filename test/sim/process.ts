@@ -1,6 +1,6 @@
-// One sequencer process: the shipped engine on simulated ports, through lives that end and begin again on the same
-// store. A dead life hears nothing and does nothing any more, from the very call to the outside at which it died; a
-// paused one hears everything at once when it wakes.
+// How does one sequencer process live, die and start again? It is the real engine on simulated ports. Each life ends
+// and the next one begins on the same store. A dead life gets and does nothing more, from the very outside call at
+// which it died. A paused life gets everything at once when it wakes.
 import { Inbox } from '../../src/core/sequencer/lead/inbox.js';
 import { Sequencer } from '../../src/core/sequencer/sequencer.js';
 import type { CatchUpOptions } from '../../src/core/sequencer/follow/catch-up.js';
@@ -14,29 +14,29 @@ import type { ProcessPlan } from './scenario.js';
 import { Link, SimPort, type Life, type SimNode, type Wire } from './wire.js';
 
 export interface ProcessHooks {
-  /** Brings blocks that the nodes have trimmed from other processes' stores. */
+  /** Fetches blocks that the nodes have trimmed from the stores of other processes. */
   catchUp(who: SimProcess, options: CatchUpOptions): Promise<void>;
-  /** It cannot go on by itself. */
+  /** Called at a fatal error. */
   fatalError(who: SimProcess, why: string): void;
   died(who: SimProcess): void;
   /** `<id>.<generation>` as the nodes show it to a process that starts. */
   clusterNow(): string;
-  /** Points its links to where its configuration says the nodes are. */
+  /** Points the links to the servers that the process's own settings name. */
   addresses(who: SimProcess): void;
-  /** What its list of nodes makes of a start: '' it starts, else why not. Only a list that was edited is looked at. */
+  /** Whether the process may start with an edited node list: '' = yes, else why not. */
   mayStart(who: SimProcess, list: EditedList): string;
 }
 
-/** A list of nodes that somebody edited. */
+/** A node list that somebody edited. */
 export interface EditedList {
-  /** The only nodes that it names; null: it names all. */
+  /** The only nodes on the list. null: all nodes. */
   only: readonly string[] | null;
   strangers: readonly Link[];
-  /** Nobody could be asked about the strangers when it started. */
+  /** Nobody could tell at the start that the strangers are no members. */
   raced: boolean;
 }
 
-/** What a start is that a list of nodes forbids is tried again after this time, as a supervisor would. */
+/** When a node list prevents a start, the process tries again after this time, as a supervisor would. */
 const START_AGAIN_MS = 500;
 const NEVER = new Promise<never>(() => {});
 const HISTORY_EVENTS = new Set([
@@ -91,19 +91,19 @@ export class OneLife implements Life {
 export class SimProcess {
   readonly id: string;
   private life: OneLife | null = null;
-  /** Of the life that is going on: the generation that it was started for. */
+  /** The cluster and generation that the present life was started for. */
   cluster = IDENTITY.cluster;
   private lives = 0;
   sequencer: Sequencer | null = null;
   store: MemoryStore;
   private storeOptions: MemoryStoreOptions;
   wallOffsetMs: number;
-  /** When it is to be started again; Infinity while it is up. */
+  /** How many pauses are in effect. */
   pauses = 0;
-  /** Nodes for which its own settings have another server. */
+  /** Nodes for which the process's own settings name another server. */
   readonly elsewhere = new Map<string, SimNode>();
   list: EditedList | null = null;
-  /** The nodes that it is told of when it starts; null: all. It finds the others by the configuration. */
+  /** The nodes on its list when it starts. null: all. It finds the others through the configuration. */
   listed: readonly string[] | null = null;
   private startingAgain = false;
 
@@ -232,7 +232,7 @@ export class SimProcess {
     });
   }
 
-  /** Dies at its `calls`-th call to the outside from now on; 1 = the next one. */
+  /** The process dies at its `calls`-th outside call from now on. 1 = the next one. */
   dieAfter(calls: number): void {
     this.life?.dieAfter(calls);
   }

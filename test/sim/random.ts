@@ -1,5 +1,5 @@
-// The one source of chance: a seed and a name give a stream (sfc32). Streams are named so that leaving out one fault
-// does not change what the others draw more than it must: that is what makes a failing run small.
+// Where does all chance in a run come from? A seed and a name give a stream (sfc32). Each user has a named stream, so
+// that leaving out one fault changes little of what the others draw. This makes it possible to minimise a failing run.
 import type { Random } from '../../src/core/ports.js';
 
 export class Prng implements Random {
@@ -40,7 +40,7 @@ export class Prng implements Random {
     return this.unit() < probability;
   }
 
-  /** low … high, whole, both included. */
+  /** A whole number from low to high, both included. */
   int(low: number, high: number): number {
     return low + Math.floor(this.unit() * (high - low + 1));
   }

@@ -1,6 +1,8 @@
-// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--members|--members=mixed] [--corrupt] [--faults A,B]
-// [--narrate|--narrate=all] [--keep-going|--first] [--coverage] [--play NAME] Runs seeds S, S+1, …: one line every
-// ten seconds, at the end a sum. A failing seed is made small and printed as a scenario.
+// The program behind `npm run sim`:
+// -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--members|--members=mixed] [--corrupt] [--faults
+// A,B] [--narrate|--narrate=all] [--keep-going|--first] [--coverage] [--play NAME]
+// It runs the seeds S, S+1, … and prints a line every ten seconds and a sum at the end. It minimises a failing seed and
+// prints it as a scenario.
 import { check } from './checkers/index.js';
 import { minimise } from './minimise.js';
 import { anomalyLines, asTest, narrate } from './narrate.js';
@@ -27,7 +29,7 @@ const only = args.has('faults') ? kindsNamed(args.get('faults')!) : undefined;
 const forgets = only?.some((kind) => kind === 'wipe' || kind === 'restart') === true;
 const memoryOf = (seed: number): boolean =>
   forgets || (args.get('memory') === 'mixed' ? seed % 2 === 1 : args.has('memory'));
-/** mixed: every fourth and the one after it, so that half of them also lose memory when that is mixed too. */
+/** mixed: two of every four seeds, so that half of them also lose memory if --memory is mixed, too. */
 const membersOf = (seed: number): boolean => (args.get('members') === 'mixed' ? seed % 4 < 2 : args.has('members'));
 const narrated = args.get('narrate');
 const mutant: Mutant | undefined = args.has('mutant')
@@ -55,9 +57,9 @@ let failing = 0;
 let saidAt = startedAt;
 let slowest = 0;
 const kinds = new Map<string, number>();
-/** How often what happened: whether the faults reach the branches that matter. */
+/** Counts of events. They show whether the faults reach the branches that matter. */
 const covered = new Map<string, number>();
-/** What only an operator's word could help. */
+/** Counts of cases that only an operator's command could solve. */
 let locksFreed = 0;
 let resizes = 0;
 let stop = false;
@@ -96,7 +98,7 @@ for (let seed = first; ran < seeds && !stop; seed++) {
           ? `${entry.script} ${entry.outcome}`
           : entry.is === 'answer'
             ? `answer ${entry.outcome}`
-            : entry.is === 'errand'
+            : entry.is === 'operator-task'
               ? `seq ${entry.verb} → ${entry.code}`
               : entry.is === 'event'
                 ? `${entry.event.type} ${'code' in entry.event ? entry.event.code : ''}`
@@ -105,7 +107,7 @@ for (let seed = first; ran < seeds && !stop; seed++) {
     }
   }
   for (const entry of result.history.entries) {
-    if (entry.is !== 'errand' || entry.code !== 'DONE') continue;
+    if (entry.is !== 'operator-task' || entry.code !== 'DONE') continue;
     if (entry.verb === 'resize') resizes++;
     if (entry.verb === 'revoke' && entry.text !== NO_LOCK_STUCK) locksFreed++;
   }

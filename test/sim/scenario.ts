@@ -1,6 +1,6 @@
-// What one run is made of: a cluster, its clients, and a list of faults with their times. Drawn from a seed, or
-// written down by hand (a minimised run is printed in this form). Everything else that is random in a run is drawn
-// from streams of the same seed.
+// What is a run made of? A cluster, its clients, and a list of faults with their times. A scenario is drawn from a seed
+// or written by hand (a minimised run is printed in this form). All other chance in a run comes from streams of the
+// same seed.
 import type { Act } from './acts.js';
 import type { Mutant } from '../support/memory-node.js';
 
@@ -11,7 +11,7 @@ export interface ProcessPlan {
   nodeTimeoutMs: number;
   pollMs: number;
   eager: boolean;
-  /** Its lanes rest while they have no work. Absent: a block each block time. */
+  /** Its lanes rest while they have no work. Not set: one block each block time. */
   rests?: boolean;
   priority: number;
   syncMs: number;
@@ -20,8 +20,8 @@ export interface ProcessPlan {
 
 export type FaultKind =
   /**
-   * The link between a sequencer and a node; '*' = all of them, '@leader' and '@others' as things stand when it
-   * begins. `late`: what was sent meanwhile arrives afterwards.
+   * Cuts the link between a sequencer and a node. '*' = all. '@leader' and '@others' are decided when the fault begins.
+   * `late`: what was sent during the cut arrives afterwards.
    */
   | {
       kind: 'cut';
@@ -32,13 +32,13 @@ export type FaultKind =
       late: boolean;
       reset: boolean;
     }
-  /** Takes everything in and answers nothing; afterwards it runs all of it. */
+  /** The node takes calls and answers nothing. Afterwards it runs all of them. */
   | { kind: 'silent'; node: string; forMs: number }
   | { kind: 'slow'; process: string; node: string; ms: number; forMs: number }
-  /** On every link: requests lost, replies lost, second copies up to `lateMs` later, delays up to `delayMs`. */
+  /** On every link: lost requests, lost replies, second copies up to `lateMs` later, delays up to `delayMs`. */
   | { kind: 'noise'; drop: number; lost: number; twice: number; lateMs: number; delayMs: number; forMs: number }
   | { kind: 'pause'; process: string; forMs: number }
-  /** Dies at its `afterCalls`-th call to the outside from then on. */
+  /** The process dies at its `afterCalls`-th outside call from then on. */
   | { kind: 'crash'; process: string; afterCalls: number; downMs: number; store: 'keep' | 'empty' }
   | { kind: 'stop'; process: string; downMs: number }
   | { kind: 'disk'; process: string; syncMs: number; forMs: number }
@@ -49,32 +49,35 @@ export type FaultKind =
   | { kind: 'stepdown'; to: string }
   | { kind: 'raise'; node: string; by: number; ofHolder: boolean }
   | { kind: 'revoke'; node: string }
-  /** The server dies and starts again under a new run id, with all, none, or all but the newest `keep` entries. */
+  /** The server dies and starts under a new run id, with all entries, none, or all but the newest `keep` ones. */
   | { kind: 'restart'; node: string; keep: 'all' | 'none' | number; downMs: number }
   | { kind: 'wipe'; node: string }
-  /** An operator runs `seq repair apply` and says yes to its plan; killed at any call, or paused, now and then. */
+  /** An operator runs `seq repair apply` and accepts its plan. The command may be killed at any call, or paused. */
   | { kind: 'repair' }
-  /** Another server in a node's place (`seq node replace`); `gone`: the old one has died for good and is not asked. */
+  /**
+   * An operator runs `seq node replace`: another server takes the node's place. `gone`: the old server has died for
+   * good and is not asked.
+   */
   | { kind: 'replace'; node: string; gone: boolean }
   /**
-   * All nodes lose power and come back, at most `lose` of them without their data; nobody leads until an operator has
+   * All nodes lose power and come back, at most `lose` of them without their data. Nobody leads until an operator has
    * run `seq cluster recover`.
    */
   | { kind: 'power'; downMs: number; lose: number; recoverAfterMs: number }
   /**
-   * The address that a process has for a node leads to another server: a Sentinel's answer, an edited context.
-   * `to`: an empty server; one that was a replica until now; `kept`: open connections stay where they are until they break.
+   * A process's address for a node leads to another server, as after a Sentinel's answer or an edited context. `to`: an
+   * empty server, or one that was a replica until now. `kept`: open connections stay until they break.
    */
   | { kind: 'redirect'; process: string; node: string; to: OtherServer; kept: boolean; forMs: number }
   /**
-   * As soon as another server begins to be admitted for `node`, those who lead to it lose sight of these others: nobody
-   * there hears of the change.
+   * As soon as another server begins to be admitted for `node`, the processes that use this server are cut from
+   * `others`. So no node there learns of the change.
    */
   | { kind: 'cut-on-begin'; node: string; others: string[]; withinMs: number; forMs: number }
   /**
-   * The process is ended and starts again with an edited list of nodes; later once more, with the right one.
-   * elsewhere: another server's address for `node`. part: `node` is the only one that is listed. more: two servers that are
-   * no members are listed too; `raced`: nobody told it so when it started.
+   * The process is killed and starts again with an edited node list. Later it starts once more with the right list.
+   * elsewhere: another server's address for `node`. part: only `node` is listed. more: two servers that are no members
+   * are listed, too. `raced`: nobody could tell it so at the start.
    */
   | {
       kind: 'edit-context';
@@ -85,21 +88,21 @@ export type FaultKind =
       raced: boolean;
       forMs: number;
     }
-  /** The clock of one machine, a node's or a sequencer's, is wrong by so much, for a while or for good. */
+  /** The clock of one machine (a node's or a sequencer's) is wrong by `ms`, for a while or for ever. */
   | { kind: 'clock-lie'; whose: string; ms: number; forMs: number }
   /**
-   * The server becomes what it was `ageMs` ago, epoch, lock and record too, and its process goes on: it was a replica of
-   * an old copy of itself for a moment.
+   * The server returns to its state of `ageMs` ago, with epoch, lock and record. Its process goes on, as if it had been
+   * a replica of an old copy of itself for a moment.
    */
   | { kind: 'rewind'; node: string; ageMs: number }
   /**
-   * An operator runs `seq cluster resize`: a server becomes a member, empty, also one that was a member before; or a
-   * member leaves.
+   * An operator runs `seq cluster resize`. An empty server becomes a member (it may have been one before), or a member
+   * leaves.
    */
   | { kind: 'resize'; change: 'add' | 'remove'; node: string }
   /**
-   * As soon as a node has noted another set of members, the term that made it loses sight of these nodes, or its process
-   * dies.
+   * As soon as a node has noted another set of members, the term that made this set is cut from `others`, or its
+   * process dies.
    */
   | { kind: 'cut-on-note'; others: string[]; dies: boolean; withinMs: number; forMs: number }
   /** See acts.ts. */
@@ -118,11 +121,11 @@ export interface Scenario {
   /** Mean time between a client's submissions, ms. */
   thinkMs: number;
   faults: Fault[];
-  /** Faults end here; everything is healed. */
+  /** All faults end at this time (ms). */
   healAt: number;
   mutant?: Mutant;
-  /** Clients send items that were acknowledged once more, now and then, as a resumed submission does. */
+  /** Clients sometimes send acknowledged items again, as a resumed submission does. */
   resend?: boolean;
-  /** The servers are empty at first; an operator runs `seq cluster init`. */
+  /** The servers start empty, and an operator runs `seq cluster init`. */
   bootstrap?: boolean;
 }

@@ -1,6 +1,7 @@
-// Several servers may answer for one node: a replica that a Sentinel promoted, an empty one that somebody's settings
-// name. Which of them counts is agreed by the nodes; this file knows it from all their records at once, as nobody
-// inside a run can. Faults and the end of a run ask here, so that no more is forgotten than the protocol allows for.
+// Which of several servers counts as a node? A replica that a Sentinel promoted may answer for a node, or an empty
+// server that somebody's settings name. The nodes agree on one of them. This file knows the answer from all records at
+// once, which nobody inside a run can. Faults and the end of a run use it, so that no more memory is lost than the
+// protocol allows.
 import { generationOf } from '../../src/core/generation.js';
 import {
   compareVersions,
@@ -15,11 +16,11 @@ import type { OtherServer } from './scenario.js';
 import { WALL_START, type SimClock } from './sim-clock.js';
 import { SimNode, type Wire } from './wire.js';
 
-/** Calls sent before an address was put right may change something this much later. */
+/** Calls sent before an address was corrected may still have an effect for this long. */
 const LATE_MS = 10_000;
 
 export class Servers {
-  /** Nodes that more than one address led to, and until when that may still have effects. */
+  /** Nodes that more than one address led to. Value: until when this may still have effects. */
   private readonly contested = new Map<string, number>();
 
   constructor(
@@ -32,8 +33,8 @@ export class Servers {
   }
 
   /**
-   * The configurations that may count, the newest first: down to the newest one that a quorum of its own members knows, it
-   * or a later one. Those above it may have been given up.
+   * The configurations that may count, the newest first. The last one is known, as it is or in a later version, by a
+   * quorum of its own members. The newer ones may have been given up.
    */
   configurations(): Configuration[] {
     const records = [...this.wire.servers.values()].flatMap(({ id, server: { state } }) =>
@@ -56,7 +57,7 @@ export class Servers {
     return inForce < 0 ? distinct : distinct.slice(0, inForce + 1);
   }
 
-  /** The ids of the members by the configuration in force; null: no server knows one. */
+  /** The ids of the members by the configuration in force. null: no server knows a configuration. */
   members(): string[] | null {
     const inForce = this.configurations().at(-1);
     return inForce === undefined ? null : idsOf(inForce);
@@ -67,8 +68,8 @@ export class Servers {
   }
 
   /**
-   * Whether a quorum remembers when this node forgets, under every configuration that may count. `leaving`, `joining`:
-   * nodes that may be removed or become members at any moment; `lost`: nodes whose memory is given up already.
+   * Whether a quorum still remembers after this node forgets, under every configuration that may count. `leaving` and
+   * `joining`: nodes that may be removed or added at any moment. `lost`: nodes whose memory is already given up.
    */
   survives(
     homes: readonly SimNode[],
@@ -103,14 +104,14 @@ export class Servers {
     return this.contested.has(id);
   }
 
-  /** Whether the node is one of those that surely remember: `home` is the server that operators know it by. */
+  /** Whether the node certainly remembers. `home` is the server that operators know for it. */
   remembers(home: SimNode): boolean {
     const until = this.contested.get(home.id);
     if (until === undefined) return home.intact;
     return this.clock.now() >= until && this.counting(home.id)?.intact === true;
   }
 
-  /** Where all addresses lead when somebody has put them right. */
+  /** The server that all addresses lead to after somebody has corrected them. */
   settled(home: SimNode): SimNode {
     const counting = this.counting(home.id);
     return this.contested.has(home.id) && counting?.intact ? counting : home;
@@ -120,7 +121,7 @@ export class Servers {
     this.contested.set(id, Math.max(this.contested.get(id) ?? 0, this.clock.now() + forMs + LATE_MS));
   }
 
-  /** The other server that answers for this node, a new one if there is none yet. */
+  /** The other server that answers for this node. It is made if none exists yet. */
   other(home: SimNode, kind: OtherServer, mutant = home.server.mutant): SimNode {
     const known = this.of(home.id).find((server) => server !== home && server.other);
     if (known !== undefined) return known;
@@ -132,7 +133,7 @@ export class Servers {
     return this.of(id)[0] ?? this.add(id, 'empty', null, {});
   }
 
-  /** An empty server that may become a member; one that was a member is emptied. */
+  /** An empty server that may become a member. A server that was a member is emptied. */
   toAdd(id: string, homes: readonly SimNode[]): SimNode {
     const home = homes.find((one) => one.id === id);
     if (home === undefined) {
@@ -154,7 +155,8 @@ export class Servers {
     state.runId = runId;
     const clockOf = (): number => WALL_START + this.clock.now() + node.offsetMs;
     const server = new MemoryServer(`${id}.${count}`, clockOf, state, mutant);
-    server.starts = (like?.server.starts ?? 0) + 1000 * count; // no answer of the one is taken for the other's
+    // so that no answer of one server is taken for the other's
+    server.starts = (like?.server.starts ?? 0) + 1000 * count;
     const node: SimNode = new SimNode(id, server, `sim://${id}.${count}`);
     node.memory = (like?.memory ?? 0) + 1000 * count;
     node.other = true;

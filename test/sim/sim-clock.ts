@@ -1,6 +1,6 @@
-// Virtual time for whole clusters: a binary heap of timers; between two of them every promise that can go on goes on.
-// Timers run in order of their time, then of their making, so that one seed is one history. `quiet` timers promise to
-// wake no promise and cost no turn of the queue.
+// How does virtual time work for a whole cluster? The clock is a binary heap of timers. Between two timers, every
+// promise that can continue does so. Timers run in order of their time, then of their creation, so that one seed gives
+// one history. A `quiet` timer wakes no promise, so the clock does not wait for promises after it.
 import type { Clock } from '../../src/core/ports.js';
 
 interface Timer {
@@ -10,12 +10,12 @@ interface Timer {
   quiet: boolean;
 }
 
-/** So many timers run before the real event loop gets a turn (signals, unhandled rejections). */
+/** After this many timers, the real event loop gets a turn (signals, unhandled rejections). */
 const TURN = 4096;
 
 /**
- * Of every clock when a run begins, nodes' and wall clocks: so far from 0 that one can be a day behind, and small enough
- * that fractions of a ms stay exact.
+ * The wall clock of nodes and processes at the start of a run, ms. It is large enough that a clock can be a day behind,
+ * and small enough that fractions of a ms stay exact.
  */
 export const WALL_START = 100_000_000;
 
@@ -23,7 +23,7 @@ export class SimClock implements Clock {
   private time = 0;
   private made = 0;
   private readonly heap: Timer[] = [];
-  /** Timers run so far. */
+  /** How many timers have run. */
   ran = 0;
   onError: (error: unknown) => void = (error) => {
     throw error;
@@ -43,11 +43,11 @@ export class SimClock implements Clock {
     return () => void (timer.run = null);
   }
 
-  /** Runs until `end`, or until `stop` says so (asked after every timer that is not quiet). */
+  /** Runs until `end`, or until `stop` returns true (asked after every timer that is not quiet). */
   runUntil(end: number, stop?: () => boolean): Promise<void> {
     return new Promise((resolve) => {
       let turn = 0;
-      const settled = () => process.nextTick(step); // queued as a microtask: runs when the others have run dry
+      const settled = () => process.nextTick(step); // queued as a microtask: runs when all other microtasks are done
       const step = (): void => {
         if (stop?.()) return resolve();
         for (;;) {

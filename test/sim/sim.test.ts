@@ -1,6 +1,7 @@
-// As many new seeds as fit the time (SEQ_SIM_SECONDS, 20 by default, 60 with --all; half of them with lost memory, and half with processes that differ in who the nodes are), drawn from the
-// commit so that no two commits run the same ones; a few fixed ones that once failed or once were rich (what broken
-// rules need: broken.test.ts).
+// Do random faults ever break a promise? The first test runs as many new seeds as fit the time: SEQ_SIM_SECONDS, by
+// default 20, or 60 with --all. Half of them lose memory, and half have processes that differ in who the nodes are. The
+// seeds depend on the commit, so that no two commits run the same ones. The others are fixed seeds that once failed or
+// cover much (broken.test.ts tests the simulation itself).
 import { describe, expect, it } from 'vitest';
 import { commitSeed } from '../support/commit-seed.js';
 import { check } from './checkers/index.js';
@@ -12,7 +13,7 @@ import { run } from './world.js';
 
 const SECONDS = Number(process.env.SEQ_SIM_SECONDS ?? (process.env.SEQ_TEST_LONG === '1' ? 60 : 20));
 
-/** With room for the seeds that follow. */
+/** Leaves room for the seeds that follow. */
 const firstSeed = (): number => commitSeed() * 4096;
 
 async function failures(
@@ -59,10 +60,10 @@ describe('simulation', () => {
   );
 
   it.each([
-    [84, false], // a candidate below whose window the store ended was called damaged
-    [88, false], // a store emptied while it was the only one
-    [5259, true], // a node that forgot all but a raised epoch was never taken back
-    // an answer on its way while the disk of who gave it was lost: held against the store of then
+    [84, false], // a candidate below the retained range of the store was called damaged
+    [88, false], // a store was emptied while it was the only one
+    [5259, true], // a node that forgot all but a raised epoch was never re-admitted
+    // an answer was under way while its sender lost its disk, and was checked against the store of that later time
     [3844402034323518, false],
     [79002326, false], // an orphan at the lowest height that the others show: its parent is in a store
     [55, true],
@@ -72,11 +73,11 @@ describe('simulation', () => {
     expect((await failures(seed, memory)).anomalies).toEqual([]);
   });
 
-  it('a sequencer sleeps through a recovery and the removal of two nodes → it ends, and follows again', async () => {
+  it('a sequencer is paused during a recovery and the removal of two nodes → it ends, and follows again', async () => {
     expect((await failures(2787163312157229, true, true)).anomalies).toEqual([]);
   });
 
-  it('the same seed twice → the same history, to the last entry', async () => {
+  it('the same seed twice → exactly the same history', async () => {
     const scenario = drawScenario(77, { memory: true });
     const [one, two] = [await run(scenario), await run(scenario)];
     expect(two.history).toEqual(one.history);

@@ -1,12 +1,13 @@
-// Who is a vote, for somebody who knows everything that ran: a node under the memory that a configuration names, which the
-// term of that epoch carried in an accepted claim. Two servers behind one id are one voter at most (I13).
+// Which accepted calls are votes, judged by somebody who knows everything that ran? A vote belongs to a node with the
+// memory that a configuration names. The term of that epoch must have carried this configuration in an accepted claim.
+// Two servers behind one id are at most one voter (I13).
 import { parseConfiguration, quorumFor, type Configuration } from '../../src/core/protocol/configuration.js';
 import type { History, NodeOp } from './history.js';
 
 export class Votes {
-  /** Per epoch: the configurations that its term claimed with. */
+  /** For each epoch: the configurations with which its term claimed. */
   private readonly claimed = new Map<number, Map<string, Configuration>>();
-  /** Per thing that is voted on: the memories that accepted it. */
+  /** For each thing that is voted on: the memories that accepted it. */
   private readonly memories = new Map<string, { node: string; incarnation: string }[]>();
 
   constructor(private readonly history: Pick<History, 'entries' | 'quorum'>) {
@@ -19,7 +20,7 @@ export class Votes {
     }
   }
 
-  /** The nodes that make a quorum of one configuration with this vote; null: they are none. */
+  /** Adds a vote. Returns the nodes that now form a quorum of one configuration, or null. */
   add(what: string, epoch: number, { node, incarnation }: Pick<NodeOp, 'node' | 'incarnation'>): string[] | null {
     const memories = this.memories.get(what) ?? [];
     this.memories.set(what, memories);

@@ -1,6 +1,6 @@
-// The network between sequencers and nodes, and the NodePort that lives on it: every call takes its time, may be lost
-// either way, may arrive twice or late, and is given up at its deadline. A node runs each call at one moment; what it
-// ran is written into the history.
+// How do calls travel between sequencers and nodes? SimPort is the NodePort on this network. Every call takes time. It
+// may be lost in either direction, may arrive twice or late, and is given up at its deadline. A node runs each call at
+// one moment, and the call goes into the history.
 import type { BackfillBatch, NodeHint, NodePort } from '../../src/core/ports.js';
 import type { EntriesRead, NodeCall, NodeReply, ReplyTo, Unknown } from '../../src/core/protocol/types.js';
 import { applyRead, entriesAfter, type MemoryIdentity, type MemoryServer } from '../support/memory-node.js';
@@ -18,15 +18,15 @@ export interface Noise {
 }
 export const QUIET: Noise = { drop: 0, lost: 0, twice: 0, lateMs: 0, delayMs: 0 };
 
-/** A Redis server with what can befall it. */
+/** A Redis server, with the faults that can happen to it. */
 export class SimNode {
   offsetMs = 0;
   down = false;
   silent = 0;
-  /** Calls taken in while silent. */
+  /** Calls received while the node is silent. */
   readonly waiting: (() => void)[] = [];
   memory = 0;
-  /** It came to answer for a node that another server answers for. */
+  /** The server answers for a node for which another server answers, too. */
   other = false;
   readonly links = new Set<Link>();
   constructor(
@@ -35,7 +35,7 @@ export class SimNode {
     readonly url = `sim://${id}`,
   ) {}
 
-  /** Its memory is the one that was admitted, and nobody has retired it. */
+  /** The memory is the admitted one, undamaged, and nobody has retired the server. */
   get intact(): boolean {
     const { record, runId, entries } = this.server.state;
     return (
@@ -60,20 +60,20 @@ export class SimNode {
   }
 }
 
-/** One sequencer's way to one node. Lives as long as the cluster; ports of successive lives share it. */
+/** One sequencer's link to one node. All lives of the process share it. */
 export class Link {
   requestsCut = 0;
   repliesCut = 0;
   slowMs = 0;
-  /** Kept back while the link is cut, for those that arrive afterwards. */
+  /** Messages that wait while the link is cut, if they may arrive afterwards. */
   readonly held: (() => void)[] = [];
   generation = 0;
-  /** Start of the server that the present connection goes to. */
+  /** The start count of the server at the other end of the present connection. */
   connectedTo: number;
   readonly pending = new Set<() => void>();
-  /** Called when it leads to another server. */
+  /** Called when the link leads to another server. */
   readonly onMoved = new Set<() => void>();
-  /** Where the next connection goes. */
+  /** The server that the next connection goes to. */
   private address: SimNode;
   constructor(
     readonly process: string,
@@ -84,13 +84,13 @@ export class Link {
     node.links.add(this);
   }
 
-  /** From now on it leads to another server. `kept`: once the open connection is lost. */
+  /** From now on the link leads to another server. `kept`: only after the open connection is lost. */
   moveTo(node: SimNode, kept = false): void {
     this.address = node;
     if (!kept) this.reset();
   }
 
-  /** The connection is lost, and seen to be: everything under way on it is unknown. */
+  /** The connection breaks, and the process notices: every pending call on it is unknown. */
   reset(): void {
     this.generation++;
     if (this.address !== this.node) {
@@ -106,10 +106,10 @@ export class Link {
   }
 }
 
-/** What a port needs of the process that it belongs to. */
+/** What a port needs from its process. */
 export interface Life {
   readonly alive: boolean;
-  /** Counts a call to the outside; false when the process is dead (or dies of this one). */
+  /** Counts an outside call. Returns false if the process is dead, or dies at this call. */
   touch(): boolean;
   /** Runs `work` in the process: at once, when it wakes up, or never. */
   deliver(work: () => void): void;
@@ -121,13 +121,13 @@ export interface Wire {
   noise: Noise;
   history: History;
   identity: MemoryIdentity;
-  /** While a play is on: what arrives where. */
+  /** The active play. It decides which calls arrive. */
   play: Play | null;
-  /** Every server there is or was, by its address. */
+  /** Every server that exists or existed, by its address. */
   servers: Map<string, SimNode>;
-  /** What waits for a call to have run somewhere. */
+  /** Called for every call that a node has run. */
   watching: Set<(node: SimNode, op: NodeOp) => void>;
-  /** When everything is healed. */
+  /** When everything is healed, ms. */
   healAt: number;
   /** The run is over: nothing starts any more. */
   over: boolean;
@@ -139,10 +139,10 @@ const TAIL_SLACK_MS = 100;
 type WriteReply = ReplyTo<Extract<NodeCall, { script: 'write_block' }>>;
 
 export class SimPort implements NodePort {
-  /** With how each stops listening where it listens now. */
+  /** Each listener, with the function that stops it at its present server. */
   private readonly listeners = new Map<(hint: NodeHint) => void, () => void>();
 
-  /** `identity`: the generation that its process was started for, or '' for whatever is there. */
+  /** `identity`: the generation that the process was started for, or '' for any cluster. */
   constructor(
     private readonly wire: Wire,
     private readonly link: Link,
@@ -192,7 +192,8 @@ export class SimPort implements NodePort {
     const whole = this.ask<'done'>(
       limitMs,
       (node, answer) => {
-        // Pipelined: each runs by itself, whatever the one before it got; others' calls may come between.
+        // The calls are pipelined. Each runs whatever reply the one before it got, and calls of others may run in
+        // between.
         let next = 0;
         const go = (): void => {
           while (next < blocks.length) {
@@ -283,7 +284,7 @@ export class SimPort implements NodePort {
 
   async close(): Promise<void> {}
 
-  /** Entries and, right behind them, whose node this is: two commands, between which others' may run. */
+  /** Reads the entries, then the record. These are two commands, so calls of others may run in between. */
   private withRecord(node: SimNode, read: EntriesRead, answer: (reply: NodeReply<EntriesRead>) => void): void {
     const { clock, prng } = this.wire;
     const { identity } = this;
@@ -304,8 +305,8 @@ export class SimPort implements NodePort {
   }
 
   /**
-   * One round trip. `run` runs on the node and answers in its own time; `again` is the second copy, whose answer
-   * nobody hears.
+   * One round trip. `run` runs on the node and answers when it is done. `again` is a second copy of the call, and
+   * nobody gets its reply.
    */
   private ask<T extends NodeReply<unknown> | 'done'>(
     limitMs: number,
@@ -331,8 +332,8 @@ export class SimPort implements NodePort {
         life.deliver(() => finish({ outcome: 'unknown', step: 'call', cause: 'no answer', limitMs } as T)),
       );
       link.pending.add(lose);
-      // Asked when it is sent and when it arrives: what was under way when an act ended belongs to that act.
-      const { node } = link; // where it goes, wherever the link leads when it arrives
+      // Asked twice: a call that was sent in one act and arrives in the next one belongs to the first.
+      const { node } = link; // the node at the time of sending: the link may lead elsewhere at the arrival
       const sent = !wire.play || wire.play.lets(node.id, script);
       const arrive = (): void => {
         const { starts } = node.server;
@@ -366,9 +367,9 @@ export class SimPort implements NodePort {
     wire.clock.after(this.delay(), () => {
       const come = (): void =>
         life.deliver(() => {
-          if (link.node !== node) return; // the connection that it came on is gone
+          if (link.node !== node) return; // the connection of this reply is gone
           if (starts > link.connectedTo)
-            link.reset(); // an answer of the new server: the old connection is known to be gone
+            link.reset(); // a reply of the restarted server shows that the old connection is gone
           else if (starts < link.connectedTo) return;
           arrive();
         });
@@ -401,7 +402,7 @@ const NOTED = new Set([
   'bootstrap_commit',
 ]);
 
-/** Runs one call on a node now, and notes it. */
+/** Runs one call on a node now and records it in the history. */
 export function runOn(
   wire: Pick<Wire, 'clock' | 'history' | 'identity' | 'play' | 'watching'>,
   node: SimNode,

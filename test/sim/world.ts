@@ -1,6 +1,6 @@
-// Runs one scenario: nodes, wire, sequencers, clients, readers, faults, healing, and the wait until all has come
-// together again. Everything is drawn from the scenario's seed: the same scenario gives the same history, to the last
-// entry.
+// How does a whole run go? Nodes, network, sequencers, clients, readers and faults start. Then everything is healed,
+// and the run waits until the cluster is in order again. All chance comes from the scenario's seed, so the same
+// scenario gives exactly the same history.
 import { blockHash, genesisHash } from '../../src/core/chain/block.js';
 import { keysOf } from '../../src/core/chain/items.js';
 import { quorumOf, type Limits } from '../../src/core/config.js';
@@ -26,13 +26,13 @@ export interface RunResult {
   history: History;
   simulatedMs: number;
   timers: number;
-  /** Superseded entries on the nodes. */
+  /** How many superseded entries are on the nodes. */
   orphans: number;
 }
 
 const GENESIS = genesisHash(CLUSTER, IDENTITY.lane);
 const CHECK_MS = 50;
-/** One seed in so many also has a tail of the nodes. */
+/** One of this many seeds also has a tail that reads the nodes. */
 const TAILED = 3;
 
 export async function run(scenario: Scenario): Promise<RunResult> {
@@ -95,7 +95,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     over: false,
   };
   const servers = new Servers(wire, clock);
-  const trouble = (who: string, kind: 'bug' | 'halt', text: string): void => {
+  const trouble = (who: string, kind: 'bug' | 'fatal-error', text: string): void => {
     if (!wire.over) history.entries.push({ is: 'trouble', t: clock.now(), who, kind, text });
   };
   const down = new Map<SimProcess, number>();
@@ -121,7 +121,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
         {
           catchUp: (who, options) => catchUp(who, options, processes, wire),
           fatalError: (who, why) => {
-            trouble(who.id, 'halt', why);
+            trouble(who.id, 'fatal-error', why);
             who.kill();
             startAgain(who, 1000);
           },
@@ -201,7 +201,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     wire.noise = QUIET;
     wire.play = null;
     for (const end of faulty.ends.splice(0)) end();
-    // Somebody puts every address right: to the server whose memory counts.
+    // All addresses are corrected: each leads to the server whose memory counts.
     nodes.forEach((home, i) => {
       const there = servers.settled(home);
       nodes[i] = there;
@@ -224,7 +224,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
       true,
     );
     const end = clock.now() + history.boundMs;
-    // Judged a while after healing, so that what was healed has had its effects.
+    // Not checked at once, because what was delayed by a fault needs time to show its effect.
     await clock.runUntil(clock.now() + 1500);
     for (;;) {
       history.missing = missing(membersOf(nodes, servers), processes, clients, scenario.retainBlocks, faulty.operators);
@@ -237,7 +237,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     finalState(history, membersOf(nodes, servers), processes);
     wire.over = true;
     for (const one of processes) one.kill();
-    await new Promise((resolve) => setImmediate(resolve)); // rejections that nobody took are told now
+    await new Promise((resolve) => setImmediate(resolve)); // unhandled rejections are reported now
   } finally {
     wire.over = true;
     process.off('unhandledRejection', onRejection);
@@ -256,7 +256,9 @@ function membersOf(nodes: readonly SimNode[], servers: Servers): SimNode[] {
   return nodes.filter(({ id }) => members?.includes(id) ?? true);
 }
 
-/** Leader there, nodes and stores level with it, nothing open: '' then, else what is missing. */
+/**
+ * What is not in order yet, or ''. In order means: one leader, nodes and stores level with it, and no open submission.
+ */
 function missing(
   nodes: readonly SimNode[],
   processes: readonly SimProcess[],
@@ -287,7 +289,7 @@ function missing(
         `${node.id} (at ${record.head}) lacks the leader's block ${height}: ` +
         `${JSON.stringify(leaders[0]!.sequencer!.status().nodes)}`
       );
-    // A node just filled up is trimmed by the next append.
+    // A node that was just filled is trimmed by the next append.
     if (entries.length > retainBlocks)
       return `${node.id} holds ${entries.length} entries, ${retainBlocks} are to be retained`;
   }
@@ -316,7 +318,8 @@ function finalState(history: History, nodes: readonly SimNode[], processes: read
 }
 
 /**
- * As the HTTP feed does it: another's synced blocks, links and the proven hash checked before anything is handed out.
+ * Catch-up as the HTTP feed does it: synced blocks of another process. Links and the proven hash are checked before any
+ * block is applied.
  */
 async function catchUp(
   who: SimProcess,
@@ -346,7 +349,10 @@ async function catchUp(
   }
 }
 
-/** Leases end, clocks that went back are waited for, back-off is over: then it must have come together. */
+/**
+ * How long healing may take: leases end, clocks that went back are waited for, and back-off ends. After this time
+ * everything must be in order.
+ */
 function boundOf(scenario: Scenario): number {
   const ttl = Math.max(...scenario.processes.map((one) => one.ttlMs));
   let back = 0;
@@ -365,7 +371,7 @@ function boundOf(scenario: Scenario): number {
 }
 
 /**
- * `seq run` asks the nodes that it is given who the members are: it refuses a list with strangers, waits while nobody can
+ * `seq run` asks the nodes on its list who the members are. It refuses a list with strangers, waits while no node can
  * tell, and finds members that are not listed.
  */
 function mayStart(who: SimProcess, { only, strangers, raced }: EditedList, note: (text: string) => void): string {
@@ -387,7 +393,7 @@ function mayStart(who: SimProcess, { only, strangers, raced }: EditedList, note:
   return why;
 }
 
-/** What a process that starts finds the cluster to be. */
+/** The cluster that a starting process finds on the nodes. */
 function clusterOf(nodes: readonly SimNode[]): string {
   const shown = nodes.flatMap((node) => {
     const cluster = node.server.state.record?.cluster ?? '';

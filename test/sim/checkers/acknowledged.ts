@@ -1,6 +1,6 @@
-// Acknowledged items are in the chain exactly once, where their receipt says, each client's in the order in which
-// they were sent; an item whose fate was never told is there once or not at all; nothing is there that nobody
-// submitted.
+// Is every acknowledged item in the chain exactly once, at the place in its receipt? The items of one client must be in
+// the order in which it sent them. An item without an answer may be there once or not at all. The chain holds nothing
+// that nobody submitted.
 import type { Anomaly, Checker } from '../history.js';
 
 export const acknowledged: Checker = (history) => {
@@ -60,7 +60,7 @@ export const acknowledged: Checker = (history) => {
       last = { key, ...at };
     }
   }
-  // Refused means: in no block, unless a later sending of it got there.
+  // A refused item must be in no block, unless another attempt got it there.
   const sendings = new Map<string, { call: number; outcome: string }[]>();
   for (const entry of history.entries) {
     if (entry.is === 'submit')

@@ -1,5 +1,5 @@
-// After healing all comes together within the bound; nodes are then identical wherever two retain the same height;
-// every chain is linked, every node contiguous (I6) and within its window; and all sequencers hold one chain.
+// Is the cluster in order within the bound after healing? Nodes must be identical at every height that two of them
+// retain. Every chain must be linked, every node contiguous (I6) and within its retained range.
 import type { Anomaly, Checker } from '../history.js';
 
 export const liveness: Checker = (history) => {
@@ -15,7 +15,7 @@ export const liveness: Checker = (history) => {
 
 export const identicalNodes: Checker = (history) => {
   const found: Anomaly[] = [];
-  if (history.convergedAt === null) return found; // said by liveness
+  if (history.convergedAt === null) return found; // the liveness checker reports it
   const top = Math.min(...history.final.stores.map((store) => store.blocks.length));
   const at = new Map<number, { hash: string; node: string }>();
   for (const node of history.final.nodes) {

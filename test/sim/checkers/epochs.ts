@@ -1,5 +1,5 @@
-// I1: no two terms that claimed a quorum have the same epoch, and one that began to promote after another had its
-// quorum has a higher one. I2: in one epoch at most one block is proposed at a height.
+// Are epochs unique, and do they rise? I1: no two terms that claimed a quorum have the same epoch, and a term that
+// begins after another one's quorum gets a higher epoch. I2: in one epoch, at most one block is proposed at a height.
 import type { Anomaly, Checker, NodeOp } from '../history.js';
 import { Votes } from '../votes.js';
 
@@ -34,8 +34,8 @@ export const epochs: Checker = (history) => {
       }
     }
     if (entry.script === 'write_block' && entry.entryEpoch === entry.epoch && entry.hash !== '') {
-      // A backfill stamped with the term's own epoch is of a committed block: the same at that height, whoever sent
-      // it.
+      // A backfill with the term's own epoch carries a committed block. Every sender sends the same block at that
+      // height.
       const key = `${entry.height} ${entry.epoch}`;
       const first = proposed.get(key);
       if (first === undefined) proposed.set(key, entry);

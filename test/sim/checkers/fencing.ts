@@ -1,5 +1,6 @@
-// I3: within one memory a node's epoch never falls, and it accepts no write of a lower epoch, nor one of the same
-// epoch from another term than its claimant. Judged from the calls alone, not from what the node says of itself.
+// Do nodes keep their promises (I3)? Within one memory, a node's epoch never falls. The node accepts no write of a
+// lower epoch, and none of the same epoch from a term that is not its claimant. The checker judges by the calls, not by
+// what the node reports about itself.
 import type { Anomaly, Checker } from '../history.js';
 
 const NO_PROMISE = new Set<string>([

@@ -1,4 +1,4 @@
-// All checkers, the gravest first.
+// All checkers, in order of severity.
 import type { Anomaly, Checker, History } from '../history.js';
 import { acknowledged } from './acknowledged.js';
 import { identicalNodes, links, liveness } from './converged.js';

@@ -1,6 +1,6 @@
-// Is the history that of one append-only log? The same question as of real processes
-// (src/lab/chaos/checkers/linearizable.ts), asked of a simulated run: appends are submitted items with their places,
-// a confirmed head is a read, and what readers, tails and status showed was committed then.
+// Does the run behave like one append-only log? A checker of real processes (src/lab/chaos/checkers/linearizable.ts)
+// asks the same question. Here, appends are submitted items with their places, and a confirmed head is a read. Whatever
+// readers, tails and status showed must have been committed by then.
 import {
   appendedTwice,
   outOfOrder,

@@ -1,6 +1,8 @@
-// I4: at one height everybody ever saw the same block as committed. Committed says: q nodes accepted it under one
-// epoch, each with the memory that a configuration of that epoch's term names (I13); an accepted entry above it names it as its parent (I5); a sequencer took it as committed; a store ends up
-// with it; a reader got it.
+// Did everybody see the same committed block at each height (I4)? Any of these counts as committed:
+// - q nodes accepted the block under one epoch, each with the memory that a configuration of that epoch's term names
+//    (I13).
+// - An accepted entry above names it as its parent (I5).
+// - A sequencer took it as committed, a store ends up with it, or a reader got it.
 import type { Anomaly, Checker } from '../history.js';
 import { Votes } from '../votes.js';
 

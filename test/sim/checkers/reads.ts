@@ -1,6 +1,6 @@
-// Reads: each reader, and each session of a tail from where it begins, gets every height once, in order; a confirmed
-// head is at least as high as everything that was acknowledged before it was asked for (by anybody), and heads
-// confirmed one after the other never fall.
+// Do readers get every block in order, and are confirmed heads current? Each reader, and each session of a tail, gets
+// every height once. A confirmed head is at least as high as everything acknowledged before the request. Later
+// confirmed heads never fall.
 import type { Anomaly, Checker, Confirmed } from '../history.js';
 
 export const reads: Checker = (history) => {

@@ -1,10 +1,10 @@
-// No invariant fails inside a process, nothing is thrown into the void, no sequencer halts, and no alarm cries wolf:
-// without lost memory and damaged bytes there is nothing to be alarmed about.
+// Is every alarm true? No invariant may fail inside a process, no rejection may stay unhandled, and no sequencer may
+// end with a fatal error. Without lost memory and damaged bytes, nothing justifies an alarm.
 import type { Anomaly, Checker } from '../history.js';
 
 /**
- * Codes that say that the cluster contradicts itself. Those that only say that a node is short of something are not
- * here.
+ * Codes that say that the cluster contradicts itself. Codes that only say that a node lacks something are not in this
+ * list.
  */
 const CONTRADICTIONS = new Set([
   'CONFLICT',
@@ -21,18 +21,23 @@ const CONTRADICTIONS = new Set([
   'STORE_HOLE',
   'BAD_PROPOSAL',
 ]);
-/** Of these some are the truth once nodes have lost memory or bytes. */
+/** The codes among them that are true once nodes have lost memory or bytes. */
 const TRUE_OF_LOST_MEMORY = new Set(['DAMAGED_ENTRY', 'STORE_AHEAD']);
 
 export const truthful: Checker = (history) => {
   const found: Anomaly[] = [];
-  /** A recovery marked a node with a new generation: whoever is of the old one says so, and stops. */
+  /** After a recovery, a sequencer of the old generation reports this and stops. */
   let recovered = false;
   let retired = false;
   for (const entry of history.entries) {
     if (entry.is === 'op' && entry.script === 'recover_node' && entry.outcome === 'accepted') recovered = true;
     if (entry.is === 'op' && entry.script === 'retire_node' && entry.outcome === 'accepted') retired = true;
-    if (recovered && entry.is === 'trouble' && entry.kind === 'halt' && entry.text.startsWith('CLUSTER_RECOVERED'))
+    if (
+      recovered &&
+      entry.is === 'trouble' &&
+      entry.kind === 'fatal-error' &&
+      entry.text.startsWith('CLUSTER_RECOVERED')
+    )
       continue;
     if (entry.is === 'trouble')
       found.push({ checker: 'truthful', what: `${entry.who}: ${entry.kind}: ${entry.text}`, witness: [entry] });
