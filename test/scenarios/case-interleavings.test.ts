@@ -1,6 +1,6 @@
-// Field cases that are about who wrote what in which order: whole sequencers in virtual time on in-memory nodes,
-// started on, or driven into, the very states that stopped or forked other systems. At every commit of a leader the
-// nodes are counted: q copies of one epoch, or a fork.
+// Does the engine survive states and interleavings that stopped or forked other systems? Whole sequencers run in
+// virtual time on in-memory nodes. They start from such a state, or are driven into it. At every commit of a leader,
+// the test counts the nodes: q copies of one epoch, or it is a fork.
 import { afterEach, describe, expect, it } from 'vitest';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import { encodeItems } from '../../src/core/chain/items.js';
@@ -19,7 +19,7 @@ const first = (text: string): Block =>
 const X = first('x');
 const Y = first('y');
 
-/** Puts a block on a node as a term of this epoch left it there. */
+/** Puts a block on a node, as a term of this epoch would have left it. */
 function put(cluster: VirtualCluster, node: number, block: Block, epoch: number): void {
   const { state } = cluster.servers[node]!;
   const { height, hash, parent, timestamp, data } = block;
@@ -28,13 +28,13 @@ function put(cluster: VirtualCluster, node: number, block: Block, epoch: number)
   Object.assign(state.record!, { head: height, headEpoch: epoch, headHash: hash, claimant: 'old/0000000000000001' });
 }
 
-/** Whatever a leader called committed though fewer than q nodes held it under its epoch. */
-const forged: string[] = [];
+/** Commits that a leader announced although fewer than q nodes held the block under its epoch. */
+const miscounted: string[] = [];
 afterEach(() => {
-  expect(forged.splice(0)).toEqual([]);
+  expect(miscounted.splice(0)).toEqual([]);
 });
 
-/** A sequencer whose commits are counted on the nodes at the very moment it announces them. */
+/** A sequencer whose commits are counted on the nodes at the moment when it announces them. */
 function watched(cluster: VirtualCluster, id: string, store?: MemoryStore): VirtualSequencer {
   const one = cluster.start(id, ...(store ? ([store] as const) : []));
   const push = one.events.push.bind(one.events);
@@ -47,7 +47,7 @@ function watched(cluster: VirtualCluster, id: string, store?: MemoryStore): Virt
         ),
       ).length;
       if (copies < cluster.quorum)
-        forged.push(`I4: ${id} committed ${event.height} with ${copies} copies in epoch ${event.epoch}`);
+        miscounted.push(`I4: ${id} committed ${event.height} with ${copies} copies in epoch ${event.epoch}`);
     }
     return push(...events);
   };
@@ -61,7 +61,7 @@ const identical = (cluster: VirtualCluster) => {
       for (const other of chains) if (other.has(height)) expect(other.get(height)).toBe(hash);
 };
 
-describe('states that others were left in', () => {
+describe('states in which other systems were left', () => {
   it('case 2: one block on six nodes under three epochs → re-stamped to one epoch and committed at once', async () => {
     const cluster = new VirtualCluster({ nodes: 6 });
     [268, 268, 268, 269, 270, 270].forEach((epoch, node) => put(cluster, node, X, epoch));
@@ -75,11 +75,11 @@ describe('states that others were left in', () => {
     identical(cluster);
   });
 
-  // Every way in which two terms can have left one height on three nodes; a block with q copies of one epoch is
+  // Every state in which two terms can have left one height on three nodes. A block with q copies of one epoch is
   // committed.
   const cells = ['-', 'X5', 'Y6'];
-  // Two copies of X5 beside a Y6 are impossible: the claim of epoch 6 would have seen X. Other systems got there (cases
-  // 4 and 10).
+  // Two copies of X5 and a Y6 are impossible: the claim of epoch 6 would have seen X. Other systems got there (cases 4
+  // and 10).
   const ways = cells
     .flatMap((a) => cells.flatMap((b) => cells.map((c) => [a, b, c] as const)))
     .filter(
@@ -87,8 +87,7 @@ describe('states that others were left in', () => {
         way.some((cell) => cell !== '-') && !(way.includes('Y6') && way.filter((cell) => cell === 'X5').length > 1),
     );
   it.each(ways)(
-    'cases 4 and 5: height 1 left as %s %s %s → one block there, the committed one if there is one, ' +
-      'and the chain goes on',
+    'cases 4 and 5: height 1 left as %s %s %s → one block there, the committed one if any, and the chain goes on',
     async (...way) => {
       const cluster = new VirtualCluster();
       way.forEach((cell, node) => {
@@ -108,25 +107,24 @@ describe('states that others were left in', () => {
     },
   );
 
-  it(
-    'case 11: six nodes, X on two, Y on three, one empty → the free node is not burnt, one block is ' + 'committed',
-    async () => {
-      const cluster = new VirtualCluster({ nodes: 6 });
-      [0, 1].forEach((node) => put(cluster, node, X, 5));
-      [2, 3, 4].forEach((node) => put(cluster, node, Y, 6));
-      const a = watched(cluster, 'seq-a');
-      await cluster.until(() => a.store.head().height >= 3, 3000, 'further blocks');
-      expect(a.store.get(1)!.hash).toBe(Y.hash);
-      await cluster.clock.advance(300);
-      identical(cluster);
-    },
-  );
+  it('case 11: six nodes, X on two, Y on three, one empty → the empty node stays usable, one block is committed', async () => {
+    const cluster = new VirtualCluster({ nodes: 6 });
+    [0, 1].forEach((node) => put(cluster, node, X, 5));
+    [2, 3, 4].forEach((node) => put(cluster, node, Y, 6));
+    const a = watched(cluster, 'seq-a');
+    await cluster.until(() => a.store.head().height >= 3, 3000, 'further blocks');
+    expect(a.store.get(1)!.hash).toBe(Y.hash);
+    await cluster.clock.advance(300);
+    identical(cluster);
+  });
 
   it(
-    'case 10: storms raise one node only; the highest epoch there hides nothing that was committed ' + 'below it',
+    'case 10: failed promotions raise one node only → the highest epoch there hides no block that was ' +
+      'committed below it',
     async () => {
       const cluster = new VirtualCluster();
-      // L1 won {B, C} with 7 and left Y on C alone; L2 won {A, B} above it and committed X there.
+      // L1 led on {B, C} with epoch 7 and left Y on C only. Then L2 led on {A, B} with a higher epoch and committed X
+      // there.
       put(cluster, 2, Y, 7);
       cluster.servers[1]!.state.epoch = 7;
       put(cluster, 0, X, 8);
@@ -141,17 +139,17 @@ describe('states that others were left in', () => {
   );
 
   it(
-    'case 9: a leader meets another block at its height on one node → refused there is no vote; ' +
-      'committed only with a second copy',
+    'case 9: a leader finds another block at its height on one node → that refusal is no vote; it ' +
+      'commits only with a second copy',
     async () => {
       const cluster = new VirtualCluster({ eager: true });
       const a = watched(cluster, 'seq-a');
-      a.nodes[0]!.setCut(true); // elected by {B, C}
+      a.nodes[0]!.setCut(true); // promoted by {B, C}
       put(cluster, 0, X, 0);
       await cluster.until(() => a.sequencer.status().role === 'leader', 2000, 'the lead');
       const done = a.sequencer.submit([item('z')]);
       a.nodes[2]!.setCut(true);
-      a.nodes[0]!.setCut(false); // reachable now: its X must be superseded, never be counted
+      a.nodes[0]!.setCut(false); // reachable now: its X must be superseded and must not count
       await cluster.until(() => a.store.head().height >= 2, 3000, 'commits with {A, B}');
       expect((await done)[0]!.outcome).toBe('committed');
       expect(cluster.chainOf(cluster.servers[0]!).get(1)).toBe(a.store.get(1)!.hash);
@@ -163,13 +161,14 @@ describe('states that others were left in', () => {
 
 describe('reads, retries and late calls', () => {
   it(
-    'case 6: the only claimed node with the block cannot be read → nothing else is proposed there ' + 'until it can',
+    'case 6: the only claimed node with the block cannot be read → nothing else is proposed there ' +
+      'before it can be read',
     async () => {
       const cluster = new VirtualCluster();
       put(cluster, 0, X, 3);
       put(cluster, 1, X, 3);
       const a = watched(cluster, 'seq-a');
-      a.nodes[0]!.setCut(true); // A unreachable, C empty: B alone says what height 1 is
+      a.nodes[0]!.setCut(true); // A is unreachable and C is empty: only B knows height 1
       const read = a.nodes[1]!.read;
       const tail = a.nodes[1]!.tail;
       const failing = { outcome: 'unknown' as const, step: 'call' as const, cause: 'no answer' };
@@ -185,44 +184,41 @@ describe('reads, retries and late calls', () => {
     },
   );
 
-  it(
-    'case 13: a write that was given up arrives after the successor has read → refused, and changes ' + 'nothing',
-    async () => {
-      const cluster = new VirtualCluster();
-      const a = watched(cluster, 'seq-a');
-      await cluster.until(() => a.store.head().height >= 2, 2000, 'blocks');
-      const held: { port: NodePort; call: NodeCall }[] = [];
-      for (const port of a.nodes) {
-        const call = port.call;
-        port.call = ((one: NodeCall, limitMs: number) => {
-          if (one.script !== 'write_block') return call(one, limitMs);
-          held.push({ port: { ...port, call } as unknown as NodePort, call: one });
-          return new Promise<ReplyTo<NodeCall>>((resolve) =>
-            cluster.clock.after(limitMs, () => resolve({ outcome: 'unknown', step: 'call', cause: 'no answer' })),
-          );
-        }) as unknown as NodePort['call'];
-      }
-      await cluster.until(() => held.length >= 3, 1000, 'writes on their way');
-      const b = watched(cluster, 'seq-b');
-      await cluster.until(() => cluster.leader() === b && b.store.head().height >= 6, 4000, 'the successor');
-      const before = cluster.servers.map(({ state }) =>
+  it('case 13: a write that was given up arrives after the successor has read → refused, and nothing changes', async () => {
+    const cluster = new VirtualCluster();
+    const a = watched(cluster, 'seq-a');
+    await cluster.until(() => a.store.head().height >= 2, 2000, 'blocks');
+    const held: { port: NodePort; call: NodeCall }[] = [];
+    for (const port of a.nodes) {
+      const call = port.call;
+      port.call = ((one: NodeCall, limitMs: number) => {
+        if (one.script !== 'write_block') return call(one, limitMs);
+        held.push({ port: { ...port, call } as unknown as NodePort, call: one });
+        return new Promise<ReplyTo<NodeCall>>((resolve) =>
+          cluster.clock.after(limitMs, () => resolve({ outcome: 'unknown', step: 'call', cause: 'no answer' })),
+        );
+      }) as unknown as NodePort['call'];
+    }
+    await cluster.until(() => held.length >= 3, 1000, 'writes on their way');
+    const b = watched(cluster, 'seq-b');
+    await cluster.until(() => cluster.leader() === b && b.store.head().height >= 6, 4000, 'the successor');
+    const before = cluster.servers.map(({ state }) =>
+      JSON.stringify(state.entries.map(({ height, hash, epoch }) => [height, hash, epoch])),
+    );
+    for (const { port, call } of held)
+      expect(await port.call(call, 50)).toMatchObject({ outcome: 'refused', reason: 'FENCING_ERROR' });
+    expect(
+      cluster.servers.map(({ state }) =>
         JSON.stringify(state.entries.map(({ height, hash, epoch }) => [height, hash, epoch])),
-      );
-      for (const { port, call } of held)
-        expect(await port.call(call, 50)).toMatchObject({ outcome: 'refused', reason: 'FENCING_ERROR' });
-      expect(
-        cluster.servers.map(({ state }) =>
-          JSON.stringify(state.entries.map(({ height, hash, epoch }) => [height, hash, epoch])),
-        ),
-      ).toEqual(before);
-    },
-  );
+      ),
+    ).toEqual(before);
+  });
 });
 
 describe('terms', () => {
   it(
-    'case 3: a leader that re-proposed its predecessor’s block → is ready at once and makes the next ' +
-      'one within a block time',
+    'case 3: a leader re-proposes the block of its predecessor → it is ready at once and makes the next ' +
+      'block within a block time',
     async () => {
       const cluster = new VirtualCluster();
       put(cluster, 0, X, 3); // pending: one copy
@@ -234,7 +230,7 @@ describe('terms', () => {
     },
   );
 
-  it('case 3: a leader whose producer does not answer → says that it leads without producing, and why', async () => {
+  it('case 3: a leader whose producer does not answer → it says that it leads without producing, and why', async () => {
     const silent: Producer = { ...batchProducer({ maxBlockBytes: 1024 }), produce: () => new Promise(() => {}) };
     const cluster = new VirtualCluster({ producer: () => silent, timing: { ttlMs: 3000 } });
     const a = watched(cluster, 'seq-a');
@@ -248,7 +244,7 @@ describe('terms', () => {
     });
   });
 
-  it('case 7: the leader’s producer fails once → the lease is released at once, nobody sleeps on it', async () => {
+  it('case 7: the leader’s producer fails once → the lease is released at once, and nobody waits for it', async () => {
     let fail = false;
     const cluster = new VirtualCluster({
       timing: { ttlMs: 5000 },
@@ -276,12 +272,12 @@ describe('terms', () => {
     expect(took).toBeLessThanOrEqual(3 * cluster.timing.blockTimeMs);
   });
 
-  it('case 19: a long backlog is imported without holding the lease → one promotion, no storm', async () => {
+  it('case 19: a long backlog is imported without holding the lease → one promotion only', async () => {
     const cluster = new VirtualCluster({ limits: { retainBlocks: 400 } });
     const a = watched(cluster, 'seq-a');
     await cluster.until(() => a.store.head().height >= 200, 40_000, 'a long chain');
     const stopping = a.sequencer.stop('SIGTERM', 'gone').catch(() => undefined);
-    await cluster.clock.advance(1500); // it may wait for whoever takes over
+    await cluster.clock.advance(1500); // it may wait for its successor
     await stopping;
     const { height } = a.store.head();
     // A slow store: every block takes a while to reach the disk.
@@ -312,13 +308,13 @@ describe('terms', () => {
 
 describe('refusals, splits and clocks', () => {
   it(
-    'case 22: one node refuses as fenced while others are brought up → they are brought up, and it ' +
-      'is taken back afterwards',
+    'case 22: one node refuses as fenced while others are filled → they are filled, and it is claimed ' +
+      'again afterwards',
     async () => {
       const cluster = new VirtualCluster({ nodes: 5 });
       const a = watched(cluster, 'seq-a');
       await cluster.until(() => a.store.head().height >= 2, 2000, 'blocks');
-      for (const node of [3, 4]) a.nodes[node]!.setCut(true); // fall behind
+      for (const node of [3, 4]) a.nodes[node]!.setCut(true); // they fall behind
       await cluster.until(() => a.store.head().height >= 8, 2000, 'blocks that two nodes lack');
       Object.assign(cluster.servers[3]!.state, { epoch: a.sequencer.status().epoch! + 1000 });
       cluster.servers[3]!.state.record!.claimant = '';
@@ -332,7 +328,8 @@ describe('refusals, splits and clocks', () => {
   );
 
   it(
-    'case 43: two of four nodes each → nobody leads on half, and one of the two does as soon as a ' + 'third answers',
+    'case 43: two sequencers reach two of four nodes each → nobody leads on half; one of them leads ' +
+      'once a third node answers',
     async () => {
       const cluster = new VirtualCluster({ nodes: 4 });
       const a = watched(cluster, 'seq-a');
@@ -353,8 +350,8 @@ describe('refusals, splits and clocks', () => {
   );
 
   it(
-    'case 43: a grant of an earlier life is still there → not taken for its own, refused until it ' +
-      'expires, then it leads',
+    'case 43: a lock of an earlier life still exists → the sequencer does not take it for its own, and ' +
+      'leads after it expires',
     async () => {
       const cluster = new VirtualCluster();
       for (const { state } of cluster.servers) {
@@ -370,7 +367,7 @@ describe('refusals, splits and clocks', () => {
     },
   );
 
-  it('case 43: grants that arrive when the lease is as good as over → it does not lead on them', async () => {
+  it('case 43: promotions are acknowledged when the lease is almost over → the sequencer does not lead on them', async () => {
     const cluster = new VirtualCluster({ timing: { ttlMs: 400, nodeTimeoutMs: 1000, blockTimeMs: 50 } });
     const a = watched(cluster, 'seq-a');
     let slow = true;
@@ -391,12 +388,12 @@ describe('refusals, splits and clocks', () => {
   });
 
   it.each([
-    ['forward, on a quorum: its locks are free early', ['r1', 'r2'], 10_000, 2],
+    ['forward, on a quorum: the locks expire early', ['r1', 'r2'], 10_000, 2],
     ['forward, on one node', ['r3'], 10_000, 1],
-    ['back, on every node: its locks outlive the leader', ['r1', 'r2', 'r3'], -4000, 1],
-    ['apart, on two nodes', ['r1', 'r2'], -3000, 1],
+    ['back, on every node: the locks outlive the leader', ['r1', 'r2', 'r3'], -4000, 1],
+    ['back, on two nodes', ['r1', 'r2'], -3000, 1],
   ])(
-    'case 25: a clock jumps %s → nothing forks, the old leader writes nothing more, all come together',
+    'case 25: a clock jumps %s → no fork, the old leader writes nothing more, and all nodes converge',
     async (_, nodes, ms, terms) => {
       const plan = (id: string) => ({
         id,

@@ -1,10 +1,10 @@
-// The confirmed head is never older than a block that anybody has seen committed before it was asked for.
+// Is a confirmed head current? It must not be older than a block that anybody saw committed before the request.
 import { expect, it } from 'vitest';
 import { VirtualCluster } from '../support/virtual-cluster.js';
 
 it(
-  'confirmed head: a follower has read a block whose acknowledgements are still on their way to ' +
-    'the leader → the head is that block or a later one',
+  'confirmed head: a follower has read a block whose replies are still under way to the leader → the ' +
+    'head is that block or a later one',
   async () => {
     const cluster = new VirtualCluster();
     cluster.start('seq-a');

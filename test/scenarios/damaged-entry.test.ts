@@ -1,5 +1,5 @@
-// Damage that a server cannot see (docs/PROTOCOL.md section 8), in virtual time: who finds it, what becomes of the
-// node, and what happens when too many heads are damaged for anybody to lead.
+// What happens to damage that a server cannot see (docs/PROTOCOL.md section 8)? Three questions, in virtual time: who
+// finds it, what happens to the node, and what happens when so many heads are damaged that nobody can lead.
 import { describe, expect, it } from 'vitest';
 import { VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
 
@@ -33,12 +33,12 @@ const anew = (cluster: VirtualCluster, node: number, former: string): boolean =>
 
 describe('damaged entry', () => {
   it(
-    'damage: a follower reads it → it tells the leader, which sets the node aside and admits it ' +
-      'anew; no block is missed',
+    'damage: a follower reads it → it tells the leader, which sets the node aside and re-admits it; no ' +
+      'block time is missed',
     async () => {
       const { cluster, a, b } = await led();
       cutOff(b, true);
-      // Not far behind: further back, a follower reads payloads from one node only.
+      // Only a little behind: further back, a follower reads payloads from one node only.
       await cluster.clock.advance(2 * cluster.timing.blockTimeMs);
       const [former] = spoilHead(cluster, 1);
       const { height } = a.store.head();
@@ -59,13 +59,13 @@ describe('damaged entry', () => {
     },
   );
 
-  it('damage: a claimant finds it → it leads without the node, and then admits it anew', async () => {
+  it('damage: a claimant finds it → it leads without the node, and then re-admits it', async () => {
     const { cluster, a, b } = await led();
     cutOff(b, true);
     await cluster.clock.advance(320);
     const [former] = spoilHead(cluster, 0);
     const stopping = a.sequencer.stop('STOPPED', 'test');
-    await cluster.clock.advance(100); // it looks for whoever takes over
+    await cluster.clock.advance(100); // it waits for its successor
     await stopping;
     cutOff(b, false);
     await cluster.until(() => cluster.leader() === b, 5000, 'b leads');
@@ -75,8 +75,8 @@ describe('damaged entry', () => {
   });
 
   it(
-    'damage: reported while one of the others is out of reach → kept, and it counts, until q others ' +
-      'can do without it',
+    'damage: reported while another node is out of reach → the node stays and counts until q others are ' +
+      'enough without it',
     async () => {
       const { cluster, a } = await led();
       a.nodes[2]!.setCut(true);
@@ -112,7 +112,7 @@ describe('damaged entry', () => {
     },
   );
 
-  it('request: on one node only → not acted on; on a quorum → done once', async () => {
+  it('request: on one node only → not carried out; on a quorum → carried out once', async () => {
     const { cluster, a, b } = await led();
     const request = {
       id: 'q2',
@@ -137,8 +137,8 @@ describe('damaged entry', () => {
   });
 
   it(
-    'damage: two of three heads are damaged → whoever read the third leads with what it read; the ' +
-      'two are admitted anew',
+    'damage: two of three heads are damaged → the sequencer that read the third leads with it; the two ' +
+      'are re-admitted',
     async () => {
       const { cluster, a, b } = await led();
       cutOff(b, true);
@@ -146,7 +146,7 @@ describe('damaged entry', () => {
       const former = spoilHead(cluster, 0, 1);
       const { height, hash } = a.store.head();
       const stopping = a.sequencer.stop('STOPPED', 'test');
-      await cluster.clock.advance(100); // it looks for whoever takes over
+      await cluster.clock.advance(100); // it waits for its successor
       await stopping;
       cutOff(b, false);
       await cluster.until(() => cluster.leader() === b, 5000, 'b leads');
@@ -160,32 +160,36 @@ describe('damaged entry', () => {
     },
   );
 
-  it('flapping: all heads are damaged → attempts back off and say why; whoever has the block leads at once', async () => {
-    const { cluster, a, b } = await led();
-    cutOff(b, true);
-    await cluster.clock.advance(320);
-    spoilHead(cluster, 0, 1, 2);
-    const epoch = cluster.servers[0]!.state.epoch!;
-    const stopping = a.sequencer.stop('STOPPED', 'test');
-    await cluster.clock.advance(100); // it looks for whoever takes over
-    await stopping;
-    cutOff(b, false);
-    await cluster.clock.advance(30_000);
-    expect(b.events).toContainEqual(
-      expect.objectContaining({
-        type: 'alarm',
-        code: 'RETRY_BACKOFF',
-        reason: expect.stringContaining('DAMAGED_HEADS') as string,
-      }),
-    );
-    expect(cluster.servers[0]!.state.epoch! - epoch, 'epochs burnt in 30 s').toBeLessThan(20);
-    expect(b.sequencer.status()).toMatchObject({
-      ready: false,
-      why: expect.stringContaining('back-off') as string,
-    });
-    const again = cluster.start('seq-a', a.store);
-    await cluster.until(() => cluster.leader() === again, 7000, 'the one that has the block leads');
-    const { height } = again.store.head();
-    await cluster.until(() => b.store.head().height > height + 3, 5000, 'b follows');
-  });
+  it(
+    'damage: all heads are damaged → attempts to lead back off and say why; a sequencer whose store has ' +
+      'the block leads at once',
+    async () => {
+      const { cluster, a, b } = await led();
+      cutOff(b, true);
+      await cluster.clock.advance(320);
+      spoilHead(cluster, 0, 1, 2);
+      const epoch = cluster.servers[0]!.state.epoch!;
+      const stopping = a.sequencer.stop('STOPPED', 'test');
+      await cluster.clock.advance(100); // it waits for its successor
+      await stopping;
+      cutOff(b, false);
+      await cluster.clock.advance(30_000);
+      expect(b.events).toContainEqual(
+        expect.objectContaining({
+          type: 'alarm',
+          code: 'RETRY_BACKOFF',
+          reason: expect.stringContaining('DAMAGED_HEADS') as string,
+        }),
+      );
+      expect(cluster.servers[0]!.state.epoch! - epoch, 'epochs burnt in 30 s').toBeLessThan(20);
+      expect(b.sequencer.status()).toMatchObject({
+        ready: false,
+        why: expect.stringContaining('back-off') as string,
+      });
+      const again = cluster.start('seq-a', a.store);
+      await cluster.until(() => cluster.leader() === again, 7000, 'the one that has the block leads');
+      const { height } = again.store.head();
+      await cluster.until(() => b.store.head().height > height + 3, 5000, 'b follows');
+    },
+  );
 });

@@ -1,10 +1,10 @@
-// The life of a cluster in virtual time: lead, lose, follow, lead again; the shipped engine on in-memory nodes.
+// Does leadership change hands as promised? The real engine runs in virtual time on in-memory nodes.
 import { describe, expect, it } from 'vitest';
 import { VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
 
 /**
- * Two sequencers, one of which leads; `asked` is what the other asks of the nodes from now on, presence records left
- * out.
+ * Two sequencers, one of which leads. `asked`: the calls that the other one makes to the nodes from now on, without its
+ * presence records.
  */
 async function ledWithSpy(): Promise<{
   cluster: VirtualCluster;
@@ -35,7 +35,7 @@ async function ledWithSpy(): Promise<{
 
 const text = (s: string) => new TextEncoder().encode(s);
 
-describe('turns', () => {
+describe('order of successors', () => {
   it('a high --priority, alone → it leads as soon as a sequencer of priority 0 would', async () => {
     const took = async (priority: number): Promise<number> => {
       const cluster = new VirtualCluster();
@@ -45,27 +45,31 @@ describe('turns', () => {
     expect(await took(100_000)).toBe(await took(0));
   });
 
-  it('the leader stops → the lowest number leads, however far the numbers are apart and whatever the ids', async () => {
-    const cluster = new VirtualCluster();
-    const first = cluster.start('seq-c');
-    await cluster.until(() => cluster.leader() === first, 2000, 'a leader');
-    const last = cluster.start('seq-a', undefined, { priority: 100_000 });
-    const next = cluster.start('seq-b', undefined, { priority: 7 });
-    await cluster.until(
-      () => [last, next].every(({ sequencer }) => sequencer.status().ready),
-      2000,
-      'both followers ready',
-    );
-    await cluster.clock.advance(1000);
-    const stopping = first.sequencer.stop('SIGTERM', 'test');
-    await cluster.until(() => next.sequencer.status().role === 'leader', 1000, 'seq-b leads');
-    await cluster.clock.advance(1000);
-    await stopping;
-    const stoppingNext = next.sequencer.stop('SIGTERM', 'test');
-    await cluster.until(() => last.sequencer.status().role === 'leader', 1000, 'seq-a leads, alone');
-    await cluster.clock.advance(1000);
-    await stoppingNext;
-  });
+  it(
+    'the leader stops → the lowest priority number leads, whatever the gaps between the numbers and ' +
+      'whatever the ids',
+    async () => {
+      const cluster = new VirtualCluster();
+      const first = cluster.start('seq-c');
+      await cluster.until(() => cluster.leader() === first, 2000, 'a leader');
+      const last = cluster.start('seq-a', undefined, { priority: 100_000 });
+      const next = cluster.start('seq-b', undefined, { priority: 7 });
+      await cluster.until(
+        () => [last, next].every(({ sequencer }) => sequencer.status().ready),
+        2000,
+        'both followers ready',
+      );
+      await cluster.clock.advance(1000);
+      const stopping = first.sequencer.stop('SIGTERM', 'test');
+      await cluster.until(() => next.sequencer.status().role === 'leader', 1000, 'seq-b leads');
+      await cluster.clock.advance(1000);
+      await stopping;
+      const stoppingNext = next.sequencer.stop('SIGTERM', 'test');
+      await cluster.until(() => last.sequencer.status().role === 'leader', 1000, 'seq-a leads, alone');
+      await cluster.clock.advance(1000);
+      await stoppingNext;
+    },
+  );
 });
 
 describe('a cluster under virtual time', () => {
@@ -139,8 +143,8 @@ describe('a cluster under virtual time', () => {
   });
 
   it(
-    'SIGTERM, every node says that its lock was given back → the follower promotes at its word, ' +
-      'without another look',
+    'SIGTERM, every node announces that its lock was released → the follower promotes at once, without ' +
+      'another probe',
     async () => {
       const { cluster, old, other, asked } = await ledWithSpy();
       const stopped = old.sequencer.stop('SIGTERM', 'asked to stop');
@@ -151,7 +155,7 @@ describe('a cluster under virtual time', () => {
     },
   );
 
-  it('a stepdown in favour of somebody else → the follower that is not meant looks, and does not try', async () => {
+  it('a stepdown in favour of one follower → the other follower probes and does not try to lead', async () => {
     const { cluster, old, other } = await ledWithSpy();
     const third = cluster.start('seq-c');
     await cluster.clock.advance(500);
@@ -174,12 +178,12 @@ describe('a cluster under virtual time', () => {
   });
 
   it(
-    'the leader dies between its writes → what a follower has read of the block is not read again, ' +
-      'and is proposed again',
+    'the leader dies between its writes → a follower that has read the block proposes it again without ' +
+      'reading it again',
     async () => {
       const { cluster, old, other, asked } = await ledWithSpy();
       const { height } = old.store.head();
-      // The next block reaches r1 alone.
+      // The next block reaches r1 only.
       old.nodes[1]!.setCut(true);
       old.nodes[2]!.setCut(true);
       await cluster.until(
@@ -189,7 +193,8 @@ describe('a cluster under virtual time', () => {
       );
       const pending = cluster.servers[0]!.state.entries.at(-1)!.hash;
       old.nodes[0]!.setCut(true);
-      cluster.servers[0]!.state.lock = null; // it was written last and would be free last: all three are to be claimed
+      // this lock would expire last, and the successor must claim all three nodes
+      cluster.servers[0]!.state.lock = null;
       await cluster.until(() => cluster.leader() === other, 2000, 'the successor');
       expect(other.store.get(height + 1)?.hash).toBe(pending);
       expect(asked).not.toContain('read');

@@ -1,23 +1,27 @@
-// A node is filled anew while a client commits without a pause, in virtual time: it always arrives, however fast the
-// window slides, and takes little of the time where that is enough (docs/PROTOCOL.md section 8, step 2).
+// Does a node get filled while a client commits without a pause (docs/PROTOCOL.md section 8, step 2)? In virtual time,
+// it must always be admitted, however fast the retained range moves. Where that is enough, filling must use a small
+// share of the time.
 import { describe, expect, it } from 'vitest';
 import { VirtualCluster } from '../support/virtual-cluster.js';
 
 interface Row {
-  /** Bytes of each present block and of each new one; how many blocks are present; how many the nodes keep. */
+  /**
+   * there: how many blocks are present. old: bytes of each of them. bytes: bytes of each new block. window: how many
+   * blocks the nodes retain.
+   */
   there: number;
   old: number;
   bytes: number;
   window: number;
   /**
-   * Milliseconds of a call to any node. The node that is filled takes more per call and per block, and so many bytes
-   * per ms.
+   * callMs: ms of a call to any node. The node that is filled takes farMs more per call and blockMs more per block. Its
+   * link carries `link` bytes per ms.
    */
   callMs: number;
   farMs: number;
   blockMs: number;
   link: number;
-  /** A client that commits without a pause. */
+  /** A client commits without a pause. */
   busy: boolean;
   mostMs: number;
   mostShare: number;
@@ -38,8 +42,8 @@ const ROW: Row = {
 };
 
 /**
- * ms from the loss of its memory until it counts again, and the share of that in which batches of its filling were
- * under way.
+ * ms: from the loss of the memory until the node counts again. share: the part of that time in which filling batches
+ * were under way.
  */
 async function refill(row: Row): Promise<{ ms: number; share: number; committed: number; slid: number }> {
   const cluster = new VirtualCluster({
@@ -75,7 +79,7 @@ async function refill(row: Row): Promise<{ ms: number; share: number; committed:
   const before = leader.store.head().height;
   const node = cluster.servers[2]!;
   node.restart('none');
-  await cluster.until(() => node.state.record !== null, 2000, 'its filling to begin');
+  await cluster.until(() => node.state.record !== null, 2000, 'the filling to begin');
   const { floor } = node.state.record!;
   busyMs = 0;
   const ms = await cluster.until(() => node.state.record?.pending === '', 60_000, 'its admission');
@@ -90,25 +94,25 @@ async function refill(row: Row): Promise<{ ms: number; share: number; committed:
 
 describe('filling a node', () => {
   it.each<[string, Partial<Row>]>([
-    ['nobody commits: all it can get', { busy: false, mostMs: 1500 }],
+    ['nobody commits: filling uses all the time', { busy: false, mostMs: 1500 }],
     [
-      'a client of small blocks, nothing slides: a tenth of the time',
+      'a client with small blocks, the retained range stays: a tenth of the time',
       { there: 800, old: 60_000, mostMs: 15_000, mostShare: 0.2 },
     ],
-    ['the window slides', { window: 300, there: 300, old: 2000, bytes: 2000, mostMs: 3000 }],
-    ['a window that slides in no time', { window: 16, there: 300, mostMs: 1000 }],
+    ['the retained range moves', { window: 300, there: 300, old: 2000, bytes: 2000, mostMs: 3000 }],
+    ['a short retained range that moves fast', { window: 16, there: 300, mostMs: 1000 }],
     [
-      'new blocks take half of what the link can',
+      'new blocks take half of the link',
       { there: 200, window: 200, old: 10_000, bytes: 10_000, link: 20_000, mostMs: 5000 },
     ],
-    ['the node is far away, and the next blocks come before its answer', { farMs: 20, mostMs: 3000 }],
+    ['the node is far away, and the next blocks come before its reply', { farMs: 20, mostMs: 3000 }],
     [
-      'far away, and a small batch brings less than comes meanwhile',
+      'the node is far away, and a small batch holds fewer blocks than are made meanwhile',
       { farMs: 30, there: 150, window: 150, old: 10_000, bytes: 10_000, link: 40_000, blockMs: 0.04, mostMs: 10_000 },
     ],
-    ['so far away that a gate is hardly long enough', { farMs: 75, mostMs: 20_000 }],
+    ['the node is so far away that the pause between blocks is hardly long enough', { farMs: 75, mostMs: 20_000 }],
   ])(
-    'filling: %s → it arrives',
+    'filling: %s → it is admitted',
     async (_, row) => {
       const whole = { ...ROW, ...row };
       const found = await refill(whole);

@@ -1,5 +1,5 @@
-// A disk that hangs: it takes writes and syncs none, for as long as it likes, and reports no error. Receipts wait for
-// syncs, so who cannot sync does not lead.
+// What happens when a disk hangs? It accepts writes, syncs none for any length of time, and reports no error. Receipts
+// wait for syncs, so a sequencer that cannot sync must not lead.
 import { expect, it } from 'vitest';
 import type { SubmitOutcome } from '../../src/core/ports.js';
 import { VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
@@ -18,7 +18,7 @@ async function twoSequencers(): Promise<{ cluster: VirtualCluster; a: VirtualSeq
   return { cluster, a, b };
 }
 
-it('the leader’s disk hangs → it hands over within two leases; receipts come from the other', async () => {
+it('the leader’s disk hangs → it hands over within two leases; receipts come from the other sequencer', async () => {
   const { cluster, a, b } = await twoSequencers();
   a.store.hang();
   let told: SubmitOutcome[] | undefined;
@@ -43,7 +43,7 @@ it('the leader’s disk hangs → it hands over within two leases; receipts come
   });
 });
 
-it('it hangs for good and the other leader dies → it does not lead; its disk is well again → it does', async () => {
+it('a disk hangs and the other leader dies → the sequencer with this disk does not lead until the disk works again', async () => {
   const { cluster, a, b } = await twoSequencers();
   a.store.hang();
   await cluster.until(() => cluster.leader() === b, 4 * TTL_MS, 'the other leads');
@@ -76,7 +76,7 @@ it('a follower’s disk hangs → it says so, is not ready, and the leader goes 
   await cluster.until(() => b.sequencer.status().ready, TTL_MS, 'it is ready again');
 });
 
-it('it stops while its disk hangs → the stop ends all the same', async () => {
+it('a leader stops while its disk hangs → the stop still ends', async () => {
   const { cluster, a, b } = await twoSequencers();
   a.store.hang();
   await cluster.clock.advance(300);

@@ -1,14 +1,12 @@
-// Paths on which the exhaustive model once found a violation, kept as they were found: each must now be walked to its
-// end without one.
+// Are the violations gone that the exhaustive model once found? Each path is kept as it was found, and must now run to
+// its end without a violation.
 import { describe, expect, it } from 'vitest';
 import { replay, traceOf } from '../model/explore.js';
 import { BASE, type ModelConfig, type State } from '../model/state.js';
 
 const FOUND: { was: string; cfg: Partial<ModelConfig>; trace: string }[] = [
   {
-    was:
-      'a repair adopted what a person had chosen over what a paused leader committed between the plan ' +
-      'and the repair',
+    was: 'a repair adopted the block that a person chose, against a block that a paused leader committed after the plan',
     cfg: { conflict: true, repairs: 1 },
     trace: `
 1 start
@@ -29,8 +27,8 @@ const FOUND: { was: string; cfg: Partial<ModelConfig>; trace: string }[] = [
   },
   {
     was:
-      'a node with the next pending height was quarantined (AHEAD_OF_LEADER) while a committed block ' +
-      'was being settled',
+      'a node with the next pending height was quarantined (AHEAD_OF_LEADER) while the new leader ' +
+      'was settling a committed block',
     cfg: { heights: 2 },
     trace: `
 1 start
@@ -60,7 +58,7 @@ const FOUND: { was: string; cfg: Partial<ModelConfig>; trace: string }[] = [
 2 give up 2`,
   },
   {
-    was: 'a leader whose nodes had all gone to a higher epoch kept its block in flight until the lease ran out',
+    was: 'a leader kept its block in flight until its lease ended, although all nodes had a higher epoch',
     cfg: {},
     trace: `
 1 start
@@ -77,7 +75,7 @@ const FOUND: { was: string; cfg: Partial<ModelConfig>; trace: string }[] = [
 2 late run 1 @9437185`,
   },
   {
-    was: 'a node wiped between claim and read was called damaged',
+    was: 'a node that was wiped between claim and read was called damaged',
     cfg: { wipes: 1 },
     trace: `
 1 start
@@ -99,7 +97,7 @@ const FOUND: { was: string; cfg: Partial<ModelConfig>; trace: string }[] = [
 ];
 
 describe('model', () => {
-  it.each(FOUND)('scenario: $was → no longer', ({ cfg, trace }) => {
+  it.each(FOUND)('scenario: $was → does not happen any more', ({ cfg, trace }) => {
     const moves = traceOf(trace);
     let last: State | null = null;
     const { why, trace: made } = replay({ ...BASE, ...cfg }, moves, /./, (_, state) => (last = state));

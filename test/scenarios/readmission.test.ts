@@ -1,5 +1,5 @@
-// Nodes that forget, in virtual time: the leader brings them back by itself, and nothing is lost on the way
-// (docs/PROTOCOL.md section 8).
+// Does the leader bring back nodes that lost their memory, without any loss (docs/PROTOCOL.md section 8)? The cluster
+// runs in virtual time.
 import { describe, expect, it } from 'vitest';
 import { memoryIdentity } from '../support/memory-node.js';
 import { IDENTITY, VirtualCluster } from '../support/virtual-cluster.js';
@@ -41,26 +41,21 @@ describe('re-admission', () => {
     },
   );
 
-  it(
-    'a node bears the mark of a bootstrap that was broken off → the leader takes it as it takes an ' + 'empty one',
-    async () => {
-      const cluster = new VirtualCluster();
-      const node = cluster.servers[2]!;
-      node.wipe();
-      node.apply({ script: 'bootstrap_prepare', nonce: 'aa.1' }, memoryIdentity(IDENTITY), node.id);
-      expect(node.state.record?.pending).toBe('bootstrap:aa.1');
-      cluster.start('seq-a');
-      await cluster.until(() => node.state.record?.pending === '', 3000, 'admission');
-      expect(
-        node.apply({ script: 'bootstrap_commit', nonce: 'aa.1' }, memoryIdentity(IDENTITY), node.id),
-      ).toMatchObject({
-        outcome: 'refused',
-        reason: 'STALE_NONCE',
-      });
-    },
-  );
+  it('a node has the mark of an unfinished bootstrap → the leader admits it like an empty node', async () => {
+    const cluster = new VirtualCluster();
+    const node = cluster.servers[2]!;
+    node.wipe();
+    node.apply({ script: 'bootstrap_prepare', nonce: 'aa.1' }, memoryIdentity(IDENTITY), node.id);
+    expect(node.state.record?.pending).toBe('bootstrap:aa.1');
+    cluster.start('seq-a');
+    await cluster.until(() => node.state.record?.pending === '', 3000, 'admission');
+    expect(node.apply({ script: 'bootstrap_commit', nonce: 'aa.1' }, memoryIdentity(IDENTITY), node.id)).toMatchObject({
+      outcome: 'refused',
+      reason: 'STALE_NONCE',
+    });
+  });
 
-  it('under continuous load → admitted all the same', async () => {
+  it('under continuous load → a node is still re-admitted', async () => {
     const cluster = new VirtualCluster({ eager: true });
     cluster.start('seq-a');
     await cluster.until(() => cluster.leader() !== undefined, 2000, 'a leader');
@@ -88,7 +83,7 @@ describe('re-admission', () => {
     const cluster = new VirtualCluster();
     const a = cluster.start('seq-a');
     await cluster.until(() => cluster.leader() !== undefined, 2000, 'a leader');
-    a.nodes[2]!.setCut(true); // C falls behind: the newest blocks are on A and B alone
+    a.nodes[2]!.setCut(true); // C falls behind: the newest blocks are on A and B only
     await cluster.clock.advance(500);
     cluster.servers[1]!.restart('none');
     a.nodes[2]!.setCut(false);

@@ -1,5 +1,5 @@
-// A node is replaced, and the old server forgets that it was retired (docs/PROTOCOL.md section 8, I13): it must never
-// count again beside the new one.
+// Can a replaced server ever count again (docs/PROTOCOL.md section 8, I13)? The old server forgets that it was retired,
+// and must never count beside the new one.
 import { describe, expect, it } from 'vitest';
 import { emptyNodeState, memoryIdentity, MemoryServer } from '../support/memory-node.js';
 import { IDENTITY, VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
@@ -7,7 +7,7 @@ import { IDENTITY, VirtualCluster, type VirtualSequencer } from '../support/virt
 const identity = memoryIdentity(IDENTITY);
 const NEW = 'memory://r3b';
 
-/** seq-b is cut off from every node while seq-a leads and r3 is moved; then the old server, retired, is emptied. */
+/** seq-b is cut off from every node while seq-a leads and r3 is moved. Then the retired old server is emptied. */
 async function replaced() {
   const cluster = new VirtualCluster({ limits: { retainBlocks: 1000 } });
   const [r1, r2, old] = cluster.servers as [MemoryServer, MemoryServer, MemoryServer];
@@ -61,8 +61,8 @@ function oneChain(...all: { store: VirtualSequencer['store'] }[]): void {
 
 describe('replaced node', () => {
   it(
-    'the old server is emptied, and a sequencer that heard nothing of the move leads → it goes to ' +
-      'the new one; two leaders on both servers never meet',
+    'the old server is emptied, and a sequencer that does not know the move leads → it uses the new ' +
+      'server; no fork, even with two leaders',
     async () => {
       const { cluster, a, b, old, successor } = await replaced();
       cut(a, [0, 1, 2], true);
@@ -74,7 +74,7 @@ describe('replaced node', () => {
       );
       await cluster.clock.advance(2000);
       expect(old.state.record, 'nobody has begun with the old server').toBeNull();
-      // Each would have a quorum of its own, if r3 were two servers.
+      // If both servers counted as r3, each leader would have a quorum of its own.
       cut(b, [1], true);
       cut(a, [1, 2], false);
       await cluster.clock.advance(4000);
@@ -92,8 +92,8 @@ describe('replaced node', () => {
   );
 
   it(
-    'the leader that moved it dies at once → the next one knows, from a quorum of records alone, and ' +
-      'admits the new server',
+    'the leader that moved the node dies at once → the next leader learns the move from a quorum of ' +
+      'records and admits the new server',
     async () => {
       const cluster = new VirtualCluster();
       const old = cluster.servers[2]!;
@@ -118,7 +118,7 @@ describe('replaced node', () => {
     },
   );
 
-  it('nodes that carry the move forget it one after the other → each new memory has it again', async () => {
+  it('nodes that know the move lose their memory, one after the other → each new memory knows it again', async () => {
     const { cluster, r1, r2, successor } = await replaced();
     for (const server of [r1, r2, successor]) {
       server.restart('none');

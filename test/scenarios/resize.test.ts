@@ -1,5 +1,6 @@
-// The number of nodes changes while sequencers run (docs/PROTOCOL.md section 8, I13): one member a step, filled and
-// admitted before it counts, noted by a quorum of the old set and by one of the new set.
+// Can the number of nodes change while sequencers run (docs/PROTOCOL.md section 8, I13)? Each step adds or removes one
+// member. A new member is filled and admitted before it counts. A quorum of the old set and a quorum of the new set
+// note the change.
 import { describe, expect, it } from 'vitest';
 import { changeMembers, type ChangeDone, type WantedChange } from '../../src/core/operate/change-members.js';
 import { SeqError } from '../../src/core/errors.js';
@@ -28,7 +29,7 @@ class Resized extends VirtualCluster {
     return [...this.servers, ...this.elsewhere.values()];
   }
 
-  /** The ids of the newest configuration that any node knows. */
+  /** The member ids of the newest configuration on any node. */
   get members(): string {
     const known = this.all.map(({ state }) => parseConfiguration(state.record?.config ?? ''));
     const newest = known.reduce((a, b) =>
@@ -39,7 +40,7 @@ class Resized extends VirtualCluster {
     return newest?.members.map(({ id }) => id).join(' ') ?? '';
   }
 
-  /** Leaves the request on every member that is not cut off. */
+  /** Leaves the request on every admitted node. */
   ask(kind: string, to: string, plan: object): void {
     const epoch = this.leader()?.sequencer.status().epoch ?? 0;
     const request = { id: `q${++this.asked}`, kind, to, plan: JSON.stringify(plan), by: 'ops', reason: '', epoch };
@@ -49,7 +50,7 @@ class Resized extends VirtualCluster {
     }
   }
 
-  /** As the command does: asks again until the configuration says so, and the leader counts by it. */
+  /** Repeats the request, as the command does, until the configuration has these members. */
   async resize(to: string, plan: object, members: string): Promise<void> {
     let askAt = 0;
     await this.until(
@@ -91,15 +92,15 @@ class Resized extends VirtualCluster {
   }
 }
 
-/** What `seq cluster resize` finds by the configuration, on connections of its own. */
+/** New connections to the servers, as `seq cluster resize` opens them. */
 function ports(cluster: Resized, servers: readonly MemoryServer[] = cluster.servers): MemoryNode[] {
   return servers.map((server) => new MemoryNode(server, IDENTITY, cluster.clock));
 }
 
-/** Each request has an id of its own: a leader takes no id twice. */
+/** Makes the id of each request unique: a leader carries out an id only once. */
 let requests = 0;
 
-/** Nodes whose audit trail can be read: a command sees the answers of the leader there. */
+/** Nodes whose audit trail can be read. A command finds the answers of the leader there. */
 function withAudit(nodes: MemoryNode[]): MemoryNode[] {
   return nodes.map((port) =>
     Object.assign(port, {
@@ -132,7 +133,10 @@ function command(cluster: Resized, nodes: NodePort[], wanted: WantedChange): { a
   return done;
 }
 
-/** `seq node replace --on r3`, on connections of its own. What another operator does meanwhile: `confirm`. */
+/**
+ * `seq node replace --on r3`, on its own connections. `confirm` runs before the change: a test uses it for another
+ * operator.
+ */
 async function replaceR3(cluster: Resized, nodes: NodePort[], confirm: () => Promise<void>): Promise<string> {
   const successor = cluster.empty('r3b');
   const said = replaceNode({
@@ -181,39 +185,43 @@ function cut(who: VirtualSequencer, is: boolean): void {
 }
 
 describe('resize', () => {
-  it('3 → 4 → 5 → 4 → 3: filled before it counts; running sequencers follow, and the gap is a block time', async () => {
-    const cluster = await running();
-    cluster.empty('r4');
-    cluster.empty('r5');
-    for (const [id, to] of [
-      ['r4', 'r1 r2 r3 r4'],
-      ['r5', 'r1 r2 r3 r4 r5'],
-    ] as const) {
-      await cluster.add(id, to);
-      await cluster.grown(5);
-      const server = cluster.elsewhere.get(`memory://${id}`)!;
-      expect(server.state.record).toMatchObject({ pending: '' });
-      expect(server.state.entries.length, 'filled').toBe(cluster.servers[0]!.state.entries.length);
-    }
-    for (const { nodes } of cluster.sequencers)
-      expect(nodes.map(({ id }) => id)).toEqual(['r1', 'r2', 'r3', 'r4', 'r5']);
-    for (const [id, to] of [
-      ['r1', 'r2 r3 r4 r5'],
-      ['r4', 'r2 r3 r5'],
-    ] as const) {
-      await cluster.remove(id, to);
-      await cluster.grown(5);
-    }
-    const { height } = cluster.leader()!.sequencer.status();
-    expect(cluster.servers[0]!.state.record!.head, 'nobody writes to a removed server').toBeLessThan(height - 5);
-    cluster.oneChain();
-    const { store } = cluster.leader()!;
-    const times = Array.from({ length: height }, (_, at) => store.get(at + 1)!.timestamp).slice(4);
-    const gaps = times.slice(1).map((time, at) => time - times[at]!);
-    expect(Math.max(...gaps)).toBeLessThanOrEqual(cluster.timing.blockTimeMs + 50);
-  });
+  it(
+    '3 → 4 → 5 → 4 → 3: filled before it counts; running sequencers follow, and no gap between blocks ' +
+      'exceeds a block time',
+    async () => {
+      const cluster = await running();
+      cluster.empty('r4');
+      cluster.empty('r5');
+      for (const [id, to] of [
+        ['r4', 'r1 r2 r3 r4'],
+        ['r5', 'r1 r2 r3 r4 r5'],
+      ] as const) {
+        await cluster.add(id, to);
+        await cluster.grown(5);
+        const server = cluster.elsewhere.get(`memory://${id}`)!;
+        expect(server.state.record).toMatchObject({ pending: '' });
+        expect(server.state.entries.length, 'filled').toBe(cluster.servers[0]!.state.entries.length);
+      }
+      for (const { nodes } of cluster.sequencers)
+        expect(nodes.map(({ id }) => id)).toEqual(['r1', 'r2', 'r3', 'r4', 'r5']);
+      for (const [id, to] of [
+        ['r1', 'r2 r3 r4 r5'],
+        ['r4', 'r2 r3 r5'],
+      ] as const) {
+        await cluster.remove(id, to);
+        await cluster.grown(5);
+      }
+      const { height } = cluster.leader()!.sequencer.status();
+      expect(cluster.servers[0]!.state.record!.head, 'nobody writes to a removed server').toBeLessThan(height - 5);
+      cluster.oneChain();
+      const { store } = cluster.leader()!;
+      const times = Array.from({ length: height }, (_, at) => store.get(at + 1)!.timestamp).slice(4);
+      const gaps = times.slice(1).map((time, at) => time - times[at]!);
+      expect(Math.max(...gaps)).toBeLessThanOrEqual(cluster.timing.blockTimeMs + 50);
+    },
+  );
 
-  // Each moment of a change at which its leader is cut off from every node.
+  // The moments of a change at which the leader is cut off from every node.
   const filling = (cluster: Resized, id: string): boolean =>
     cluster.elsewhere.get(`memory://${id}`)?.state.record?.pending !== '';
   const noters = (cluster: Resized, ids: string): number =>
@@ -226,33 +234,36 @@ describe('resize', () => {
 
   it.each<[string, (cluster: Resized) => boolean]>([
     ['the new server is being filled', (cluster) => filling(cluster, 'r4')],
-    ['the new server is admitted, and no member', (cluster) => !filling(cluster, 'r4')],
+    ['the new server is admitted, but no member yet', (cluster) => !filling(cluster, 'r4')],
     ['one node has noted the change', (cluster) => noters(cluster, 'r1 r2 r3 r4') >= 1],
-    ['two nodes have', (cluster) => noters(cluster, 'r1 r2 r3 r4') >= 2],
-    ['all nodes have', (cluster) => noters(cluster, 'r1 r2 r3 r4') >= 4],
-  ])('add: the leader is cut off when %s → the next one goes on, and the same request is done', async (_, moment) => {
-    const cluster = await running();
-    cluster.empty('r4');
-    const first = cluster.leader()!;
-    const takes = { r4: () => 3 };
-    for (const node of first.nodes) node.takes = takes.r4;
-    cluster.ask('resize', 'r4', { url: 'memory://r4' });
-    for (let at = 0; at < 4000 && !moment(cluster); at++) await cluster.clock.advance(0.25);
-    expect(moment(cluster), 'the moment was met').toBe(true);
-    cut(first, true);
-    await cluster.until(() => cluster.leader() !== undefined && cluster.leader() !== first, 4000, 'another leader');
-    await cluster.add('r4', 'r1 r2 r3 r4');
-    cut(first, false);
-    await cluster.grown(10, 6000);
-    cluster.oneChain();
-    for (const server of cluster.all) expect(server.state.record, server.id).toMatchObject({ pending: '' });
-  });
+    ['two nodes have noted the change', (cluster) => noters(cluster, 'r1 r2 r3 r4') >= 2],
+    ['all nodes have noted the change', (cluster) => noters(cluster, 'r1 r2 r3 r4') >= 4],
+  ])(
+    'add: the leader is cut off when %s → the next leader goes on, and the same request succeeds',
+    async (_, moment) => {
+      const cluster = await running();
+      cluster.empty('r4');
+      const first = cluster.leader()!;
+      const takes = { r4: () => 3 };
+      for (const node of first.nodes) node.takes = takes.r4;
+      cluster.ask('resize', 'r4', { url: 'memory://r4' });
+      for (let at = 0; at < 4000 && !moment(cluster); at++) await cluster.clock.advance(0.25);
+      expect(moment(cluster), 'the moment was met').toBe(true);
+      cut(first, true);
+      await cluster.until(() => cluster.leader() !== undefined && cluster.leader() !== first, 4000, 'another leader');
+      await cluster.add('r4', 'r1 r2 r3 r4');
+      cut(first, false);
+      await cluster.grown(10, 6000);
+      cluster.oneChain();
+      for (const server of cluster.all) expect(server.state.record, server.id).toMatchObject({ pending: '' });
+    },
+  );
 
   it.each<[string, (cluster: Resized) => boolean]>([
     ['nobody has noted the change', () => true],
-    ['one node has', (cluster) => noters(cluster, 'r1 r2 r3') >= 1],
-    ['three nodes have', (cluster) => noters(cluster, 'r1 r2 r3') >= 3],
-  ])('remove: the leader is cut off when %s → the same request is done', async (_, moment) => {
+    ['one node has noted the change', (cluster) => noters(cluster, 'r1 r2 r3') >= 1],
+    ['three nodes have noted the change', (cluster) => noters(cluster, 'r1 r2 r3') >= 3],
+  ])('remove: the leader is cut off when %s → the same request succeeds', async (_, moment) => {
     const cluster = await running(['seq-a', 'seq-b'], 4);
     const first = cluster.leader()!;
     cluster.ask('resize', 'r4', { remove: true });
@@ -266,7 +277,7 @@ describe('resize', () => {
     cluster.oneChain();
   });
 
-  it('1 → 2 → 3 → 2 → 1: every set has a quorum of the one before and of the next', async () => {
+  it('1 → 2 → 3 → 2 → 1: each set of members has a quorum in common with the one before and the next', async () => {
     const cluster = await running(['seq-a'], 1);
     for (const id of ['r2', 'r3']) cluster.empty(id);
     await cluster.add('r2', 'r1 r2');
@@ -279,14 +290,15 @@ describe('resize', () => {
     await cluster.grown(3);
   });
 
-  it('a removed server that nobody emptied is no vote, whoever is still connected to it', async () => {
+  it('a removed server that nobody emptied → it is no vote, even for a sequencer that is still connected to it', async () => {
     const cluster = await running(['seq-a', 'seq-b'], 4);
     const [a, b] = cluster.sequencers as [VirtualSequencer, VirtualSequencer];
     const [leader, other] = cluster.leader() === a ? [a, b] : [b, a];
     cut(other, true);
     await cluster.remove('r4', 'r1 r2 r3');
     await cluster.until(() => leader.store.head().height > other.store.head().height + 3, 3000, 'blocks');
-    // The other one knows four members. It sees r3 and r4 only, and then r1 as well: three of four by its own list.
+    // The other sequencer knows four members. It reaches r3 and r4 only, and later r1 as well: three of four by its own
+    // list.
     for (const node of other.nodes.slice(2)) node.setCut(false);
     await cluster.clock.advance(2000);
     expect(other.sequencer.status().role).not.toBe('leader');
@@ -302,33 +314,37 @@ describe('resize', () => {
     cluster.oneChain();
   });
 
-  it('only r4 knows a change that was given up → the command asks the next leader, and is done when that one counts r4', async () => {
-    const cluster = await running();
-    const { leader, other } = sides(cluster);
-    const server = cluster.empty('r4');
-    const before = cluster.servers.map(({ state }) => state.record!.config);
-    cluster.ask('resize', 'r4', { url: 'memory://r4' });
-    for (let at = 0; at < 4000 && !server.state.record?.config.includes(' r4='); at++)
-      await cluster.clock.advance(0.25);
-    cut(leader, true);
-    // As if the claims to all others had been lost.
-    cluster.servers.forEach(({ state }, at) => Object.assign(state.record!, { config: before[at]! }));
-    expect(cluster.members, 'r4 alone knows it').toBe('r1 r2 r3 r4');
-    await cluster.until(() => other.sequencer.status().role === 'leader', 4000, 'a leader on r1 r2 r3');
-    const led = other.store.head().height;
-    await cluster.until(() => other.store.head().height > led + 2, 3000, 'its blocks');
-    const done = command(cluster, ports(cluster), { kind: 'add', server: ports(cluster, [server])[0]! });
-    await cluster.until(() => done.answer !== null, 20_000, 'the command to end');
-    const knows = cluster.all.filter(({ state }) => state.record!.config.includes(' r4='));
-    expect(knows.length, 'a quorum of four').toBeGreaterThanOrEqual(3);
-    const { height } = cluster.leader()!.sequencer.status();
-    await cluster.until(() => server.state.record!.head > height, 4000, 'r4 takes the blocks');
-    cut(leader, false);
-    await cluster.grown(5);
-    cluster.oneChain();
-  });
+  it(
+    'only r4 knows a change that was given up → the command asks the next leader, and ends when that ' +
+      'leader counts r4',
+    async () => {
+      const cluster = await running();
+      const { leader, other } = sides(cluster);
+      const server = cluster.empty('r4');
+      const before = cluster.servers.map(({ state }) => state.record!.config);
+      cluster.ask('resize', 'r4', { url: 'memory://r4' });
+      for (let at = 0; at < 4000 && !server.state.record?.config.includes(' r4='); at++)
+        await cluster.clock.advance(0.25);
+      cut(leader, true);
+      // The state after the claims to all other nodes were lost.
+      cluster.servers.forEach(({ state }, at) => Object.assign(state.record!, { config: before[at]! }));
+      expect(cluster.members, 'r4 alone knows it').toBe('r1 r2 r3 r4');
+      await cluster.until(() => other.sequencer.status().role === 'leader', 4000, 'a leader on r1 r2 r3');
+      const led = other.store.head().height;
+      await cluster.until(() => other.store.head().height > led + 2, 3000, 'its blocks');
+      const done = command(cluster, ports(cluster), { kind: 'add', server: ports(cluster, [server])[0]! });
+      await cluster.until(() => done.answer !== null, 20_000, 'the command to end');
+      const knows = cluster.all.filter(({ state }) => state.record!.config.includes(' r4='));
+      expect(knows.length, 'a quorum of four').toBeGreaterThanOrEqual(3);
+      const { height } = cluster.leader()!.sequencer.status();
+      await cluster.until(() => server.state.record!.head > height, 4000, 'r4 takes the blocks');
+      cut(leader, false);
+      await cluster.grown(5);
+      cluster.oneChain();
+    },
+  );
 
-  it('r4 is a member, and the leader has given it another memory since → the command is done under the same term', async () => {
+  it('r4 is a member, and the leader has given it a new memory since → the command ends under the same term', async () => {
     const cluster = await running();
     const server = cluster.empty('r4');
     await cluster.add('r4', 'r1 r2 r3 r4');
@@ -375,7 +391,7 @@ describe('resize', () => {
     expect(cluster.servers[2]!.state.record?.cluster).toBe(IDENTITY.cluster);
   });
 
-  it('r3 is removed while another operator replaces it → the command ends with the words of the leader', async () => {
+  it('r3 is removed while another operator replaces it → the command ends with the refusal of the leader', async () => {
     const cluster = await running();
     const server = cluster.empty('r4');
     await cluster.add('r4', 'r1 r2 r3 r4');
@@ -387,7 +403,7 @@ describe('resize', () => {
     );
   });
 
-  it('r3 is replaced while r4 is being added, with a margin of one → the replacement comes first, and neither waits for the other', async () => {
+  it('r3 is replaced while r4 is being added, with a margin of one → the replacement comes first, and both end', async () => {
     const cluster = await running();
     const r4 = cluster.empty('r4');
     const nodes = withAudit(ports(cluster));
@@ -413,46 +429,51 @@ describe('resize', () => {
     expect(cluster.members).toBe('r1 r2 r3');
   });
 
-  it('a member is opened after the term began → the term takes it, and proves its head on the others meanwhile', async () => {
-    const cluster = await running();
-    const { leader, other } = sides(cluster);
-    const server = cluster.empty('r4');
-    let open = (): void => {};
-    const opened = new Promise<void>((resolve) => (open = resolve));
-    cluster.mayOpen = (id) => (id === other.id ? opened : Promise.resolve());
-    await cluster.add('r4', 'r1 r2 r3 r4');
-    cut(leader, true);
-    await cluster.until(() => other.sequencer.status().role === 'leader', 4000, 'the other one to lead on three');
-    const { epoch } = other.sequencer.status();
-    open();
-    const head = other.sequencer.confirmHead();
-    await cluster.until(() => server.state.record!.claimant === server.state.lock?.owner, 3000, 'r4 is claimed');
-    expect(await head).toMatchObject({ confirmed: true, epoch });
-    await cluster.until(() => server.state.record!.head > 0 && server.state.epoch === epoch, 3000, 'r4 is written to');
-    const [height] = [other.store.head().height];
-    await cluster.until(() => server.state.record!.head > height + 3, 3000, 'r4 takes the blocks');
-    expect(other.sequencer.status(), 'the same term').toMatchObject({ role: 'leader', epoch });
-    cut(leader, false);
-    await cluster.grown(5);
-    cluster.oneChain();
-  });
-
-  it.each(['r1', 'r4'])(
-    'a node that loses its memory while r4 joins (%s) → both are in, and nothing forks',
-    async (id) => {
+  it(
+    'a member is opened after the term began → the term claims it, and meanwhile confirms its head on ' +
+      'the other nodes',
+    async () => {
       const cluster = await running();
-      cluster.empty('r4');
-      cluster.ask('resize', 'r4', { url: 'memory://r4' });
-      await cluster.until(() => (cluster.elsewhere.get('memory://r4')!.state.record?.head ?? 0) > 0, 2000, 'filling');
-      cluster.all.find((server) => server.id === id)!.restart('none');
+      const { leader, other } = sides(cluster);
+      const server = cluster.empty('r4');
+      let open = (): void => {};
+      const opened = new Promise<void>((resolve) => (open = resolve));
+      cluster.mayOpen = (id) => (id === other.id ? opened : Promise.resolve());
       await cluster.add('r4', 'r1 r2 r3 r4');
-      await cluster.grown(10, 6000);
-      for (const server of cluster.all) expect(server.state.record, server.id).toMatchObject({ pending: '' });
+      cut(leader, true);
+      await cluster.until(() => other.sequencer.status().role === 'leader', 4000, 'the other one to lead on three');
+      const { epoch } = other.sequencer.status();
+      open();
+      const head = other.sequencer.confirmHead();
+      await cluster.until(() => server.state.record!.claimant === server.state.lock?.owner, 3000, 'r4 is claimed');
+      expect(await head).toMatchObject({ confirmed: true, epoch });
+      await cluster.until(
+        () => server.state.record!.head > 0 && server.state.epoch === epoch,
+        3000,
+        'r4 is written to',
+      );
+      const [height] = [other.store.head().height];
+      await cluster.until(() => server.state.record!.head > height + 3, 3000, 'r4 takes the blocks');
+      expect(other.sequencer.status(), 'the same term').toMatchObject({ role: 'leader', epoch });
+      cut(leader, false);
+      await cluster.grown(5);
       cluster.oneChain();
     },
   );
 
-  it('r4 loses its memory once it is admitted and before it is a member → it is filled again', async () => {
+  it.each(['r1', 'r4'])('a node loses its memory while r4 joins (%s) → both are admitted, no fork', async (id) => {
+    const cluster = await running();
+    cluster.empty('r4');
+    cluster.ask('resize', 'r4', { url: 'memory://r4' });
+    await cluster.until(() => (cluster.elsewhere.get('memory://r4')!.state.record?.head ?? 0) > 0, 2000, 'filling');
+    cluster.all.find((server) => server.id === id)!.restart('none');
+    await cluster.add('r4', 'r1 r2 r3 r4');
+    await cluster.grown(10, 6000);
+    for (const server of cluster.all) expect(server.state.record, server.id).toMatchObject({ pending: '' });
+    cluster.oneChain();
+  });
+
+  it('r4 loses its memory between its admission and its membership → it is filled again', async () => {
     const cluster = await running();
     const server = cluster.empty('r4');
     cluster.ask('resize', 'r4', { url: 'memory://r4' });
@@ -464,7 +485,7 @@ describe('resize', () => {
     cluster.oneChain();
   });
 
-  it('set: every node has the new values, under the same members', async () => {
+  it('set: every node has the new values, with the same members', async () => {
     const cluster = await running();
     cluster.ask('set', '', { settings: { dedupMs: 5000 } });
     await cluster.until(
@@ -476,7 +497,7 @@ describe('resize', () => {
     await cluster.grown(3);
   });
 
-  it('refused: an unknown change, and one that leaves too few nodes', async () => {
+  it('refused: an unknown change, and a change that leaves too few nodes', async () => {
     const cluster = await running();
     const outcomes = (): string[] =>
       cluster.sequencers.flatMap(({ events }) =>
@@ -520,31 +541,36 @@ describe('resize', () => {
     expect(other.store.head().height, 'two of four').toBe(pending - 1);
   });
 
-  it('a reader that began with three members sees two copies of a block that needs three → not given', async () => {
-    const cluster = await running();
-    const { leader, other } = sides(cluster);
-    const reader = readerOf(cluster);
-    cluster.empty('r4');
-    cluster.empty('r5');
-    await cluster.add('r4', 'r1 r2 r3 r4');
-    await cluster.add('r5', 'r1 r2 r3 r4 r5');
-    await cluster.grown(3);
-    // The leader reaches r1 and r2 alone, the other one the rest. What r1 and r2 hold is replaced.
-    for (const node of leader.nodes.slice(2)) node.setCut(true);
-    for (const node of other.nodes.slice(0, 2)) node.setCut(true);
-    const copies = (): number[] => [0, 1].map((at) => cluster.servers[at]!.state.record!.head);
-    await cluster.until(() => copies().every((head) => head > leader.store.head().height), 2000, 'two copies');
-    await cluster.until(() => other.sequencer.status().role === 'leader', 4000, 'the other one to lead');
-    await cluster.clock.advance(1000);
-    cut(leader, false);
-    cut(other, false);
-    await cluster.grown(10, 6000);
-    const last = other.store.head().height - 5;
-    await cluster.until(() => reader.given.length > 0 && reader.given.at(-1)!.height >= last, 4000, 'the reader');
-    reader.stop();
-    for (const { height, hash } of reader.given) expect(hash, `height ${height}`).toBe(other.store.get(height)?.hash);
-    cluster.oneChain();
-  });
+  it(
+    'a reader that began with three members sees two copies of a block that needs three → it does not ' +
+      'show the block',
+    async () => {
+      const cluster = await running();
+      const { leader, other } = sides(cluster);
+      const reader = readerOf(cluster);
+      cluster.empty('r4');
+      cluster.empty('r5');
+      await cluster.add('r4', 'r1 r2 r3 r4');
+      await cluster.add('r5', 'r1 r2 r3 r4 r5');
+      await cluster.grown(3);
+      // The leader reaches only r1 and r2, and the other one only the rest. So the block on r1 and r2 is superseded
+      // later.
+      for (const node of leader.nodes.slice(2)) node.setCut(true);
+      for (const node of other.nodes.slice(0, 2)) node.setCut(true);
+      const copies = (): number[] => [0, 1].map((at) => cluster.servers[at]!.state.record!.head);
+      await cluster.until(() => copies().every((head) => head > leader.store.head().height), 2000, 'two copies');
+      await cluster.until(() => other.sequencer.status().role === 'leader', 4000, 'the other one to lead');
+      await cluster.clock.advance(1000);
+      cut(leader, false);
+      cut(other, false);
+      await cluster.grown(10, 6000);
+      const last = other.store.head().height - 5;
+      await cluster.until(() => reader.given.length > 0 && reader.given.at(-1)!.height >= last, 4000, 'the reader');
+      reader.stop();
+      for (const { height, hash } of reader.given) expect(hash, `height ${height}`).toBe(other.store.get(height)?.hash);
+      cluster.oneChain();
+    },
+  );
 
   // Readers that were opened while there were three members. r1 and r2 hold a block that needs three copies.
   const opened = (cluster: Resized): MemoryNode[] =>
@@ -561,7 +587,7 @@ describe('resize', () => {
     return heads()[0]!;
   }
 
-  it('a running tail that was opened on three members: all blocks once, and two copies of four are not enough', async () => {
+  it('a running tail that was opened on three members → all blocks once, and two copies of four prove nothing', async () => {
     const cluster = await running(['seq-a']);
     const given: number[] = [];
     const stop = new AbortController();
@@ -595,11 +621,11 @@ describe('resize', () => {
     await reading;
   });
 
-  it('what was read of three members before they were four: an entry of a later epoch is not proven by two', async () => {
+  it('replies of three members from before the fourth joined → two copies do not prove an entry of a later epoch', async () => {
     const cluster = await running(['seq-a']);
     cluster.empty('r4');
     const [r1, r2, r3] = opened(cluster) as [MemoryNode, MemoryNode, MemoryNode];
-    // r3 is asked before the change and gives no answer later. r1 and r2 are read when they hold the pending block.
+    // r3 answers before the change and not afterwards. r1 and r2 are read when they hold the pending block.
     const before = await Promise.all([r1, r2, r3].map((node) => node.call({ script: 'inspect' }, 50)));
     await cluster.add('r4', 'r1 r2 r3 r4');
     const pending = await twoOfFour(cluster);
@@ -610,7 +636,7 @@ describe('resize', () => {
             ? node.call({ script: 'inspect' }, 50).then((reply) => {
                 const then = before[at]!;
                 if (reply.outcome !== 'accepted' || then.outcome !== 'accepted') return reply;
-                // The heads are those of now; the configuration is the one that the node showed before.
+                // The heads are the present ones. The configuration is the one that the node showed before.
                 return {
                   ...reply,
                   value: { ...reply.value, config: then.value.config, headEpoch: then.value.headEpoch },
@@ -619,7 +645,13 @@ describe('resize', () => {
             : Promise.resolve(before[at]!),
       }),
     );
-    const options = { nodes: frozen, limitMs: 50, clock: cluster.clock, target: '', expectedCluster: IDENTITY.cluster };
+    const options = {
+      nodes: frozen,
+      limitMs: 50,
+      clock: cluster.clock,
+      target: '',
+      expectedCluster: IDENTITY.cluster,
+    };
     const matrix = await openMatrix(options, { limit: 3, keepData: false });
     const rows = [];
     for await (const piece of matrix.pieces) rows.push(...piece);
@@ -627,7 +659,7 @@ describe('resize', () => {
     expect(rows.find(({ height }) => height === pending - 1)).toMatchObject({ class: 'committed' });
   });
 
-  it('status asks by old addresses: what two of four hold is pending', async () => {
+  it('status asks old addresses → a block on two of four nodes is pending', async () => {
     const cluster = await running(['seq-a']);
     cluster.empty('r4');
     await cluster.add('r4', 'r1 r2 r3 r4');
@@ -637,7 +669,7 @@ describe('resize', () => {
   });
 });
 
-/** `seq stream tail --follow` over connections of its own to r1, r2 and r3. */
+/** `seq stream tail --follow` over its own connections to r1, r2 and r3. */
 function readerOf(cluster: Resized): { given: CommittedBlock[]; stop: () => void } {
   const nodes = cluster.servers.map((server) => new MemoryNode(server, IDENTITY, cluster.clock));
   const given: CommittedBlock[] = [];

@@ -1,5 +1,5 @@
-// A lane that may rest: without work its lease is extended without a block, by the checks of a write. With work, only an
-// accepted block renews it (docs/PROTOCOL.md I8 and section 6.8).
+// Does a lane that rests keep its leader (docs/PROTOCOL.md I8 and section 6.8)? Without work, the lease is extended
+// without a block, with the checks of a write. With work, only an accepted block renews it.
 import { expect, it } from 'vitest';
 import type { SubmitOutcome } from '../../src/core/ports.js';
 import { VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
@@ -19,7 +19,7 @@ async function resting(): Promise<{ cluster: VirtualCluster; a: VirtualSequencer
   return { cluster, a, b };
 }
 
-it('no work for a hundred leases → one leader, one term, no block, the lease never near its end', async () => {
+it('no work for a hundred leases → one leader, one term, no block, and the lease never gets short', async () => {
   const { cluster, a, b } = await resting();
   const { height } = a.store.head();
   let least = Infinity;
@@ -34,7 +34,7 @@ it('no work for a hundred leases → one leader, one term, no block, the lease n
   expect(b.sequencer.status()).toMatchObject({ ready: true, leader: { id: 'seq-a' } });
 });
 
-it('an item comes while it rests → its block at once, and it rests again', async () => {
+it('an item comes while the lane rests → its block is made at once, and the lane rests again', async () => {
   const { cluster, a } = await resting();
   await cluster.clock.advance(20 * TTL_MS);
   const { height } = a.store.head();
@@ -48,7 +48,7 @@ it('an item comes while it rests → its block at once, and it rests again', asy
   expect(terms(a)).toEqual([]);
 });
 
-it('the leader dies while it rests → the other leads after the lease, makes one block, and rests', async () => {
+it('the leader dies while the lane rests → the other leads after the lease, makes one block, and the lane rests', async () => {
   const { cluster, a, b } = await resting();
   await cluster.clock.advance(20 * TTL_MS);
   for (const node of a.nodes) node.setCut(true);
@@ -63,17 +63,17 @@ it('the leader dies while it rests → the other leads after the lease, makes on
   expect(terms(a)).toMatchObject([{ code: 'LEASE_EXPIRED' }]);
 });
 
-it('work that no node takes → the lease is not extended by resting: the term ends with it', async () => {
+it('work that no node accepts → the lease is not extended, and the term ends with it', async () => {
   const { cluster, a } = await resting();
   await cluster.clock.advance(5 * TTL_MS);
-  // Blocks take longer than a lease to arrive. Calls without a block are as quick as ever.
+  // Blocks take longer than a lease to arrive. Calls without a block are as fast as before.
   for (const node of a.nodes) node.takes = (blocks) => (blocks > 0 ? 10 * TTL_MS : 0);
   void a.sequencer.submit([{ key: 'k', data: text('item') }]);
   await cluster.until(() => terms(a).length > 0, 2 * TTL_MS, 'the term ends');
   expect(terms(a)).toMatchObject([{ code: 'LEASE_EXPIRED' }]);
 });
 
-it('a request comes while it rests and no hint is heard → it is carried out with the next extension', async () => {
+it('a request comes while the lane rests, and its hint is lost → the next extension of the lease finds it', async () => {
   const { cluster, a, b } = await resting();
   await cluster.clock.advance(5 * TTL_MS);
   const { epoch } = a.sequencer.status();
@@ -86,7 +86,7 @@ it('a request comes while it rests and no hint is heard → it is carried out wi
   expect(terms(a)).toMatchObject([{ code: 'REQUESTED' }]);
 });
 
-it('a node loses its memory while it rests → it is filled and admitted, and the lane rests again', async () => {
+it('a node loses its memory while the lane rests → it is filled and admitted, and the lane rests again', async () => {
   const { cluster, a } = await resting();
   await cluster.clock.advance(5 * TTL_MS);
   cluster.servers[2]!.wipe();
@@ -95,7 +95,7 @@ it('a node loses its memory while it rests → it is filled and admitted, and th
     20 * TTL_MS,
     'all nodes count',
   );
-  // One block more trims the node like the others.
+  // One more block trims the node like the others.
   await cluster.clock.advance(3 * BLOCK_MS);
   const { height } = a.store.head();
   await cluster.clock.advance(20 * TTL_MS);
@@ -105,19 +105,23 @@ it('a node loses its memory while it rests → it is filled and admitted, and th
   expect(a.refusals, 'how the leader learned it').toContain('extend_lock NOT_ADMITTED');
 });
 
-it('two nodes are cut off from the leader while it rests → it gives up by its own clock, before anybody else can lead', async () => {
-  const { cluster, a, b } = await resting();
-  await cluster.clock.advance(5 * TTL_MS);
-  a.nodes[0]!.setCut(true);
-  a.nodes[1]!.setCut(true);
-  let both = false;
-  await cluster.until(
-    () => {
-      both ||= a.sequencer.status().role === 'leader' && b.sequencer.status().role === 'leader';
-      return cluster.leader() === b;
-    },
-    3 * TTL_MS,
-    'the other leads',
-  );
-  expect(both).toBe(false);
-});
+it(
+  'two nodes are cut off from the leader while the lane rests → it gives up by its own clock, before ' +
+    'anybody else can lead',
+  async () => {
+    const { cluster, a, b } = await resting();
+    await cluster.clock.advance(5 * TTL_MS);
+    a.nodes[0]!.setCut(true);
+    a.nodes[1]!.setCut(true);
+    let both = false;
+    await cluster.until(
+      () => {
+        both ||= a.sequencer.status().role === 'leader' && b.sequencer.status().role === 'leader';
+        return cluster.leader() === b;
+      },
+      3 * TTL_MS,
+      'the other leads',
+    );
+    expect(both).toBe(false);
+  },
+);

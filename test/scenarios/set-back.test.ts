@@ -1,5 +1,5 @@
-// A quorum of nodes is set back in time under their old names: snapshots of whole machines were resumed. Nothing on the
-// nodes shows it. What a sequencer has announced does (docs/PERSISTENCE.md).
+// Does anybody notice that a quorum of nodes was set back in time, by snapshots of whole machines
+// (docs/PERSISTENCE.md)? Nothing on the nodes shows it. The presence record of a sequencer does.
 import { describe, expect, it } from 'vitest';
 import { batchProducer } from '../../src/core/produce/batch.js';
 import { inspectCluster } from '../../src/core/view/inspect.js';
@@ -14,7 +14,7 @@ class Snapshots extends VirtualCluster {
     this.saved = this.servers.map(({ state }) => cloneNodeState(state));
   }
 
-  /** The keys are those of then, the process is the same. */
+  /** Restores the keys of the snapshot. The server process stays the same. */
   setBack(): void {
     this.servers.forEach(({ state }, at) => Object.assign(state, cloneNodeState(this.saved[at]!)));
   }
@@ -29,7 +29,7 @@ const hashAt = ({ store }: VirtualSequencer, height: number): string | undefined
 const led = ({ events }: VirtualSequencer): boolean => events.some((one) => one.type === 'role' && one.to === 'leader');
 
 describe('nodes that were set back in time', () => {
-  it('the sequencer that has the blocks could lead → it does, tells it, and nothing is lost', async () => {
+  it('the sequencer that has the blocks may lead → it leads and raises an alarm, and nothing is lost', async () => {
     const cluster = new Snapshots();
     const a = cluster.start('a');
     await cluster.above(3);
@@ -48,7 +48,7 @@ describe('nodes that were set back in time', () => {
     for (const server of cluster.servers) expect(cluster.chainOf(server).get(height) ?? hash).toBe(hash);
   });
 
-  it('the sequencer that has the blocks cannot lead → nobody does, status is CRIT, until it can', async () => {
+  it('the sequencer that has the blocks may not lead → nobody leads and status is CRIT, until it may', async () => {
     let ready = false;
     let fail = (_why: string): void => undefined;
     const cluster = new Snapshots({
@@ -68,7 +68,7 @@ describe('nodes that were set back in time', () => {
     fail('test');
     await cluster.until(() => cluster.leader() === undefined, 3000, 'the end of its term');
     cluster.setBack();
-    await cluster.clock.advance(300); // a announces itself anew
+    await cluster.clock.advance(300); // a announces itself again
     const b = cluster.start('b');
     await cluster.until(() => alarms(b).length > 0, 8000, 'b sees it');
     expect(alarms(b)[0]).toMatch(/^a has announced block \d+, and no node that answers has a block above \d+/);
@@ -87,8 +87,8 @@ describe('nodes that were set back in time', () => {
   });
 
   it.each([
-    ['one node shows a record of nobody', 1, 10_000],
-    ['all nodes show a record of nobody that outlives every record', 3, 10 ** 12],
+    ['one node shows the presence record of an unknown sequencer', 1, 10_000],
+    ['all nodes show the presence record of an unknown sequencer, which never expires', 3, 10 ** 12],
   ])('%s, with a height that no node has → the next leader leads', async (_, nodes, ttlMs) => {
     const cluster = new Snapshots();
     const [a, b] = [cluster.start('a'), cluster.start('b')];
@@ -107,7 +107,7 @@ describe('nodes that were set back in time', () => {
       server.apply({ script: 'announce', presence: { ...told, extra }, ttlMs }, memoryIdentity(IDENTITY), server.id);
     const leader = cluster.leader()!;
     const other = leader.id === 'a' ? b : a;
-    await cluster.clock.advance(2000); // everybody has seen it
+    await cluster.clock.advance(2000); // every sequencer has seen it
     void leader.sequencer.stop('STOPPED', 'test');
     await cluster.until(() => cluster.leader() === other, 5000, 'the other one leads');
     expect(alarms(other)).toEqual([]);

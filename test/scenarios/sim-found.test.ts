@@ -1,10 +1,10 @@
-// Runs in which the simulation once found something, made small. Each names what was wrong.
+// Are the faults gone that the simulation once found? Each title names what was wrong. The scenarios are minimised.
 import { describe, expect, it } from 'vitest';
 import { check } from '../sim/checkers/index.js';
 import type { ProcessPlan } from '../sim/scenario.js';
 import { run } from '../sim/world.js';
 
-/** By the lease: block time, limit of a call to a node, and poll, all in ms. */
+/** For each lease (ms): block time, limit of a call to a node, and poll interval, all in ms. */
 const TIMINGS = {
   600: { blockTimeMs: 150, nodeTimeoutMs: 30, pollMs: 100 },
   1500: { blockTimeMs: 500, nodeTimeoutMs: 50, pollMs: 250 },
@@ -63,8 +63,8 @@ describe('found by simulation', () => {
   );
 
   it(
-    "a node restarts with an epoch far above the leader's → the term is lifted above it and the node " +
-      'taken back, without a storm of calls',
+    "a node restarts with an epoch far above the leader's → the term is renewed above it and re-admits " +
+      'the node, with few calls',
     async () => {
       const { history } = await run({
         seed: 5259,
@@ -100,8 +100,8 @@ describe('found by simulation', () => {
   );
 
   it(
-    'a leader with a slow disk dies → the nodes still hold what its disk had not got, and the others ' +
-      'go on from it',
+    'a leader with a slow disk dies → the nodes still hold what its disk did not get, and the others go ' +
+      'on from there',
     async () => {
       const { history } = await run({
         seed: 13006,
@@ -158,8 +158,8 @@ describe('found by simulation', () => {
   );
 
   it(
-    'a follower with a slow disk is brought up by a peer and by the nodes at once → each block is ' +
-      'taken once, no halt',
+    'a follower with a slow disk gets blocks from a peer and from the nodes at once → it takes each ' +
+      'block once, no fatal error',
     async () => {
       const { history } = await run({
         seed: 2100442,
@@ -258,7 +258,7 @@ describe('found by simulation', () => {
     },
   );
 
-  it('a node is replaced twice under one term → the second address holds, too', async () => {
+  it('a node is replaced twice under one term → the second address counts, too', async () => {
     const { history } = await run({
       seed: 3070,
       nodes: 3,
@@ -285,7 +285,7 @@ describe('found by simulation', () => {
 
   it(
     'a sequencer that knows only the old address leads when the new server is admitted → the command ' +
-      'goes on until that leader writes to it',
+      'waits until that leader writes to it',
     async () => {
       const { history } = await run({
         seed: 1547362699632649,
@@ -311,8 +311,8 @@ describe('found by simulation', () => {
   );
 
   it(
-    'an init is killed when one node of five is admitted, whose epoch is raised then → the next init ' +
-      'sends the operator to a recovery, which ends it',
+    'an init is killed after one node of five is admitted, whose epoch is then raised → the next init ' +
+      'asks for a recovery, which succeeds',
     async () => {
       const { history } = await run({
         seed: 2587341164483679,
@@ -336,7 +336,7 @@ describe('found by simulation', () => {
     },
   );
 
-  it('a node is emptied, and both phases of its bootstrap arrive once more → they do not admit it, no fork', async () => {
+  it('a node is emptied, and both phases of its bootstrap arrive again → they do not admit it, no fork', async () => {
     const { history } = await run({
       seed: 230003923,
       nodes: 3,

@@ -1,6 +1,6 @@
-// Locks that outlive every lease, because the clocks of their servers stepped back (docs/PROTOCOL.md section 4, "A stuck
-// lock"). Nobody can lead until an operator frees them. Whatever their former holder still does then, there is one block
-// at each height and each item is in the chain once: locks decide who tries when, epochs decide who counts.
+// What if locks outlive every lease, because the clocks of their servers stepped back (docs/PROTOCOL.md section 4, "A
+// stuck lock")? Nobody can lead until an operator frees them. Whatever the former holder does afterwards, there must be
+// one block at each height, and each item once. Locks decide who tries when, and epochs decide who counts.
 import { expect, test } from 'vitest';
 import { freeLocks } from '../../src/core/operate/free-locks.js';
 import { SeqError } from '../../src/core/errors.js';
@@ -10,10 +10,10 @@ import { IDENTITY, VirtualCluster, type VirtualSequencer } from '../support/virt
 const HOUR = 3_600_000;
 const leads = (one: VirtualSequencer) => one.sequencer.status().role === 'leader';
 
-/** The clocks of all servers step back by an hour. What stands on them expires an hour later than it would have. */
+/** The clocks of all servers step back by an hour. All keys with an expiry live an hour longer. */
 const stepBack = (cluster: VirtualCluster) => cluster.nodeAheadMs.splice(0, Infinity, -HOUR, -HOUR, -HOUR);
 
-/** `seq stepdown --revoke`: the locks that it freed, or why it did not. */
+/** `seq stepdown --revoke`. Returns the freed locks, or the code of its error. */
 async function revoke(cluster: VirtualCluster): Promise<string> {
   let told = '';
   void freeLocks({
@@ -46,7 +46,7 @@ async function submit(cluster: VirtualCluster, to: VirtualSequencer, key: string
   return height;
 }
 
-/** Two sequencers, of which a leads and b could. */
+/** Two sequencers: a leads, and b is ready to lead. */
 async function pair(timing: { ttlMs?: number; blockTimeMs?: number } = {}) {
   const cluster = new VirtualCluster({ timing });
   const a = cluster.start('a');
@@ -56,7 +56,7 @@ async function pair(timing: { ttlMs?: number; blockTimeMs?: number } = {}) {
   return { cluster, a, b };
 }
 
-/** Whoever said that a height is committed named the same block, and so does every node. */
+/** All reports of a committed height name the same block, and so does every node. */
 function oneChain({ cluster, a, b }: Awaited<ReturnType<typeof pair>>): void {
   const blocks = new Map<number, Set<string>>();
   const told = [a, b].flatMap(({ events }) => events.filter((event) => event.type === 'committed'));
@@ -66,7 +66,7 @@ function oneChain({ cluster, a, b }: Awaited<ReturnType<typeof pair>>): void {
   expect([...blocks].filter(([, hashes]) => hashes.size > 1)).toEqual([]);
 }
 
-test('the holder is cut off → nobody leads until its locks are freed; when it is back, it follows', async () => {
+test('the holder is cut off → nobody leads until its locks are freed; after it returns, it follows', async () => {
   const all = await pair();
   const { cluster, a, b } = all;
   const first = await submit(cluster, a, 'before');
@@ -85,12 +85,12 @@ test('the holder is cut off → nobody leads until its locks are freed; when it 
   oneChain(all);
 });
 
-test('a block of the holder is still on its way when another one leads → every node refuses it', async () => {
+test('a block of the holder is still under way when another one leads → every node refuses it', async () => {
   const all = await pair();
   const { cluster, a, b } = all;
   const written = a.store.head().height;
   for (const port of a.nodes) port.takes = (blocks) => (blocks > 0 ? 8000 : 0);
-  await cluster.clock.advance(2 * cluster.timing.blockTimeMs); // one block is under way from now on
+  await cluster.clock.advance(2 * cluster.timing.blockTimeMs); // from now on, one block is under way
   stepBack(cluster);
   expect(await revoke(cluster)).toBe('r1 a r2 a r3 a');
   await cluster.until(() => leads(b), 5000, 'b to lead');
@@ -106,7 +106,7 @@ test('a block of the holder is still on its way when another one leads → every
   oneChain(all);
 });
 
-test('the holder lives → its next block renews the locks, and nothing is freed', async () => {
+test('the holder is alive → its next block renews the locks, and nothing is freed', async () => {
   const all = await pair({ ttlMs: 6000, blockTimeMs: 1500 });
   const { cluster, a } = all;
   const { epoch } = a.sequencer.status();

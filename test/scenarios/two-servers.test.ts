@@ -1,5 +1,5 @@
-// Two servers answer for one node, and each sequencer is connected to another one of them (docs/PROTOCOL.md section 8,
-// I13): only the memory that the configuration names counts, whoever is connected to what.
+// What if two servers answer for one node, and each sequencer is connected to a different one (docs/PROTOCOL.md section
+// 8, I13)? Only the memory that the configuration names may count.
 import { describe, expect, it } from 'vitest';
 import type { CommittedBlock } from '../../src/core/ports.js';
 import { followHead } from '../../src/core/stream/tail-follow.js';
@@ -35,7 +35,7 @@ describe('two servers for one node', () => {
     expect(old.state.record!.pending, 'the old server is intact').toBe('');
     expect(other.state.record!.incarnation).not.toBe(before);
 
-    // From here on seq-a sees r2 and the old server, seq-b sees r1 and the other one.
+    // From now on seq-a reaches r2 and the old server. seq-b reaches r1 and the other server.
     cut(b, [1], true);
     cut(a, [1, 2], false);
     const height = b.store.head().height;
@@ -47,7 +47,7 @@ describe('two servers for one node', () => {
     expect(old.state.record!.head, 'nobody writes to the old server').toBeLessThan(b.store.head().height);
   });
 
-  it('calls reach a node, its tail a copy of another node → the copy is not counted as the node', async () => {
+  it('calls reach a node, and its tail reaches a copy of another node → the copy does not count as the node', async () => {
     const cluster = new VirtualCluster();
     const [r1, , r3] = cluster.servers as [MemoryServer, MemoryServer, MemoryServer];
     const block = new ChainMaker(CLUSTER).block([], { epoch: 1 });
@@ -63,7 +63,7 @@ describe('two servers for one node', () => {
     await cluster.clock.advance(3000);
     expect(a.store.head().height, 'one node and a copy of it').toBe(0);
 
-    // The copy gets a record of its own, as if another term had admitted it as r3: still another memory.
+    // The copy gets its own record, as if another term had admitted it as r3. Its memory is still another one.
     copy.state.record!.run = 'run-copy';
     copy.state.record!.incarnation = 'other';
     await cluster.clock.advance(3000);
@@ -82,7 +82,7 @@ describe('two servers for one node', () => {
     await cluster.until(() => a.store.head().height === 1, 3000, 'two nodes');
   });
 
-  it('only the old server is left, and its epoch is far above the term → the term is renewed above it', async () => {
+  it('only the old server is left, and its epoch is far above the term → the term is renewed above that epoch', async () => {
     const cluster = new VirtualCluster({ limits: { retainBlocks: 1000 } });
     const old = cluster.servers[2]!;
     const other = new MemoryServer('r3b', () => cluster.clock.now(), emptyNodeState('run-r3b'));
@@ -91,7 +91,7 @@ describe('two servers for one node', () => {
     const a = cluster.start('seq-a');
     a.nodes[2]!.moveTo(OTHER);
     await cluster.until(() => other.state.record?.pending === '', 6000, 'the other server to be admitted');
-    old.state.epoch = 1000; // an operator raised it: nobody told them that the address led elsewhere
+    old.state.epoch = 1000; // raised by an operator, who was not told that the address led elsewhere
     a.nodes[2]!.moveTo('memory://r3');
     const named = (): string => cluster.servers[0]!.state.record!.config;
     await cluster.until(
@@ -105,7 +105,7 @@ describe('two servers for one node', () => {
 });
 
 describe('a reader whose calls and other connections reach two servers', () => {
-  /** r1 has the block, r3's other connections reach a copy of r1. So one node of three has it. */
+  /** r1 has the block. The other connections for r3 reach a copy of r1, so only one node of three has the block. */
   function misled(admittedAs: string): {
     cluster: VirtualCluster;
     block: CommittedBlock;

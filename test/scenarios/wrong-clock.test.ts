@@ -1,5 +1,5 @@
-// A wrong clock spends nothing: block time is the nodes' median, so that no de-duplication window ends early
-// (docs/PROTOCOL.md section 6). A keyed item that is sent again finds its receipt, whoever leads.
+// Does a wrong clock end a de-duplication window early (docs/PROTOCOL.md section 6)? Block time is the median of the
+// nodes. A keyed item that is sent again must find its receipt, whoever leads.
 import { describe, expect, test } from 'vitest';
 import { VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
 import { WALL_START } from '../support/manual-clock.js';
@@ -20,7 +20,7 @@ const alarms = (one: VirtualSequencer) =>
   one.events.flatMap((event) => (event.type === 'alarm' ? [`${event.code} ${event.node ?? 'own'}`] : []));
 
 describe('a keyed item is sequenced once', () => {
-  test("the leader's wall clock is 25 h ahead for 2.5 s → the item is not taken again", async () => {
+  test("the leader's wall clock is 25 h ahead for 2.5 s → the item is not sequenced again", async () => {
     const cluster = new VirtualCluster();
     let aheadMs = 0;
     const a = cluster.start('a', undefined, { wallAheadMs: () => aheadMs });
@@ -37,7 +37,7 @@ describe('a keyed item is sequenced once', () => {
     expect(alarms(a), 'said once').toHaveLength(1);
   });
 
-  test("a successor's wall clock is 25 h ahead for good → it leads, and knows the item", async () => {
+  test("a successor's wall clock is 25 h ahead for ever → it leads, and knows the item", async () => {
     const cluster = new VirtualCluster();
     const a = cluster.start('a');
     await cluster.until(() => leads(a), 5000, 'a to lead');
@@ -53,7 +53,7 @@ describe('a keyed item is sequenced once', () => {
   test.each([
     ['one node is 25 h ahead', [0, DAY_AND_HOUR, 0], ['CLOCK_OFF r2']],
     ['one node is 25 h behind', [-DAY_AND_HOUR, 0, 0], ['CLOCK_OFF r1']],
-  ])('%s → outvoted, and named', async (_what, aheadMs, named) => {
+  ])('%s → it is outvoted, and an alarm names it', async (_what, aheadMs, named) => {
     const cluster = new VirtualCluster();
     const a = cluster.start('a');
     await cluster.until(() => leads(a), 5000, 'a to lead');
