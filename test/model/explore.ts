@@ -193,7 +193,7 @@ export interface Walks {
 
 /**
  * Random walks. Each term reaches a random quorum while it promotes, and a random set of nodes while it writes. Most
- * moves belong to the newest term; now and then an older term gets moves again.
+ * moves belong to the newest term; sometimes an older term gets moves again.
  */
 export function walk(
   cfg: ModelConfig,

@@ -85,7 +85,7 @@ export function startFault(world: Faulty, fault: Fault): void {
       // By then it has made enough calls to die. If it is paused, it is killed now.
       clock.after(1000, () => {
         process!.kill();
-        // No process must lose the only copy of blocks that the nodes have trimmed.
+        // The only copy of blocks that the nodes have trimmed is kept: no system could survive its loss.
         const level = world.processes.some(
           (one) => one !== process && one.store.syncedHeight() + 2 >= process!.store.head().height,
         );

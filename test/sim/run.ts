@@ -1,6 +1,6 @@
-// The program behind `npm run sim`:
-// -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--members|--members=mixed] [--corrupt] [--faults
-// A,B] [--narrate|--narrate=all] [--keep-going|--first] [--coverage] [--play NAME]
+// The program behind `npm run sim`. Usage:
+// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--members|--members=mixed] [--corrupt]
+// [--faults A,B] [--narrate|--narrate=all] [--keep-going|--first] [--coverage] [--play NAME]
 // It runs the seeds S, S+1, … and prints a line every ten seconds and a sum at the end. It minimises a failing seed and
 // prints it as a scenario.
 import { check } from './checkers/index.js';

@@ -1,5 +1,6 @@
-// Runs many command lines in one process, one after the other, through the same entry as bin/run.js; what each wrote is captured.
-// argv: a file with [{argv, env}], and one to write [{code, stdout, stderr}] to. Streams, signals and start-up need a process of their own: spawn-seq.ts.
+// Runs many command lines in one process, one after the other, through the same entry as bin/run.js. It captures what
+// each one wrote. argv: a file with [{argv, env}], and a file for the answers [{code, stdout, stderr}]. Tests of
+// streams, signals and start-up need a process for each command: spawn-seq.ts.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { main } from '../../dist/cli/start/main.js';
 
@@ -9,8 +10,8 @@ process.setMaxListeners(0);
 const first = { ...process.env };
 const answers = [];
 /**
- * The first value that an earlier answer printed after each of these flags. It replaces the word in capitals in later
- * ones.
+ * For each flag: the first value that an earlier answer printed after it. In later command lines, this value replaces
+ * the word in capitals.
  */
 const printed = { DIGEST: /--confirm ([0-9a-f]{8,})/, HASH: /--choose-block ([0-9a-f]{8,})/ };
 const known = {};

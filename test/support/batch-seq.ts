@@ -1,5 +1,5 @@
-// Many commands in one process: starting one costs 0.2 s, running one a tenth of it. See batch-child.mjs for what
-// that can and cannot show.
+// Runs many commands in one process. The start of a process takes 0.2 s, and one command in a running process takes a
+// tenth of that. batch-child.mjs says what such a run can and cannot show.
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ export interface Answer {
   stderr: string;
 }
 
-/** The answers in the order of the cases; rejects when the process ends before the last one, and says where. */
+/** The answers in the order of the cases. Rejects when the process ends before the last case, and names that case. */
 export async function runBatch(home: string, cases: readonly Case[], limitMs = 290_000): Promise<Answer[]> {
   const folder = newHome();
   const [casesFile, answersFile] = [join(folder, 'cases.json'), join(folder, 'answers.json')];

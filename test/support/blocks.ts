@@ -1,4 +1,4 @@
-// Chains of valid blocks for tests.
+// Makes chains of valid blocks for tests.
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import { encodeItems } from '../../src/core/chain/items.js';
 import type { CommittedBlock, Item } from '../../src/core/ports.js';
@@ -6,7 +6,7 @@ import type { CommittedBlock, Item } from '../../src/core/ports.js';
 export const text = (value: string): Uint8Array => new Uint8Array(Buffer.from(value));
 export const keyed = (...keys: string[]): Item[] => keys.map((key) => ({ key, data: text(`bytes of ${key}`) }));
 
-/** Makes one block after another. What the caller does not give is deterministic. */
+/** Makes one block after another. All that the caller leaves out is deterministic. */
 export class ChainMaker {
   height = 0;
   hash: string;

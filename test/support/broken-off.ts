@@ -1,6 +1,6 @@
-// Every command that changes something, ended in the middle (strike.ts) and run again: the table, and what must be
-// true afterwards. A row makes its own servers or processes, leaves a change half done, lets the same command finish
-// it as a person would, and compares with what was to become.
+// Is every changing command safe when it ends in the middle and is run again? This file has the table and the checks. A
+// row makes its own servers or processes and stops the command half way (strike.ts). Then the same command finishes the
+// change, as a person would do it, and the row checks the result.
 import { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { makeBlock } from '../../src/core/chain/block.js';
@@ -23,7 +23,7 @@ interface Answer {
 const CLUSTER = 'c0ffee00c0ffee00.1';
 const home = newHome();
 
-/** What a row works with: the nodes, the command that is interrupted, and the same commands undisturbed. */
+/** What a row works with: the nodes, the command that is stopped, and the same commands without a fault. */
 class Breaking {
   constructor(
     private readonly row: Row,
@@ -32,7 +32,7 @@ class Breaking {
   ) {}
 
   /**
-   * Runs the command until the moment of the row and ends it there. If interrupted, it must never say that nothing
+   * Runs the command until the moment of the row and ends it there. An interrupted command must never say that nothing
    * changed.
    */
   async breakOff(args: readonly string[], dryRun: readonly string[] | null = null): Promise<void> {
@@ -61,8 +61,8 @@ class Breaking {
   }
 
   /**
-   * Again and again while the answer is "try again": 75 (the locks of what was killed end by themselves), or a plan
-   * that is stale because they did.
+   * Repeats the command while its answer is "try again": exit code 75 (the locks of the killed command have not
+   * expired), or a plan that is stale because they have.
    */
   async again(what: () => Promise<Answer>, limitMs = 120_000): Promise<Answer> {
     const until = performance.now() + limitMs;
@@ -73,7 +73,7 @@ class Breaking {
     }
   }
 
-  /** No lock is left on a node: the lock of a killed command expires by itself. */
+  /** Waits until no lock is left: the lock of a killed command expires by itself. */
   async locksEnd(limitMs = 120_000): Promise<void> {
     const until = performance.now() + limitMs;
     for (;;) {
@@ -84,7 +84,7 @@ class Breaking {
     }
   }
 
-  /** Plan, then its digest. */
+  /** Makes the plan, then runs the command with its digest. */
   confirmed(args: readonly string[], dryRun: readonly string[] = [...args, '--dry-run']): Promise<Answer> {
     return this.again(async () => {
       const plan = await this.seq(dryRun);
@@ -148,7 +148,7 @@ async function release(writer: ChainWriter): Promise<void> {
   writer.owner = `seq-a/${String(Number(writer.owner.slice(-4)) + 1).padStart(16, '0')}`;
 }
 
-/** `height hash` of the streams, all the same; the head. */
+/** Checks that all streams are identical. Returns `height hash` of the head. */
 async function identicalHead(b: Breaking): Promise<string> {
   const streams = await b.everywhere(async (redis) =>
     (await redis.xrange('seq:block:stream', '-', '+')).map(
@@ -159,12 +159,11 @@ async function identicalHead(b: Breaking): Promise<string> {
   return streams[0]!.at(-1)!;
 }
 
-// --- one scene a verb
-// -----------------------------------------------------------------------------------------------------------
+// --- one scene for each command
 
 type Scene = (row: Row, signal: 'SIGKILL' | 'SIGINT') => Promise<void>;
 
-/** r3 is 20 blocks behind, and the newest block is on r2 alone. */
+/** r3 is 20 blocks behind, and the newest block is on r2 only. */
 const repairAlone: Scene = (row, signal) =>
   onServers(row, signal, 3, async (b, writer, nodes) => {
     for (let i = 0; i < 20; i++) await writer.write([], nodes.slice(0, 2));
@@ -179,7 +178,7 @@ const repairAlone: Scene = (row, signal) =>
     await b.locksEnd();
   });
 
-/** A head that was settled against another block gives way to it again. */
+/** Repair has put block y in the place of block x. The undo puts x back. */
 const undo: Scene = (row, signal) =>
   onServers(row, signal, 3, async (b, writer, nodes) => {
     const x = await writer.write([], nodes.slice(0, 1));
@@ -241,7 +240,7 @@ const init: Scene = (row, signal) =>
     });
   });
 
-/** A power cut: every server forgot that it was admitted; one of them lost its data as well. */
+/** A power cut: no server is admitted any more, and one of them lost its data, too. */
 const recover: Scene = (row, signal) =>
   onServers(
     row,
@@ -270,8 +269,7 @@ const bench: Scene = (row, signal) =>
   onServers(row, signal, 2, async (b) => {
     const args = ['bench', '--duration', '1s', '--yes'];
     await b.breakOff(args);
-    // What an interrupted one leaves it removed; what a killed one leaves has a lifetime, at the latest once it is
-    // run again.
+    // An interrupted bench removes its keys. The keys of a killed one have an expiry, at the latest after the next run.
     const done = await b.seq(args);
     expect([done.code, done.error]).toEqual([0, null]);
     const lives = (
@@ -311,8 +309,8 @@ const stepdown: Scene = (row, signal) =>
       (await b.seq(['stepdown', '--dry-run', '--to', to])).code === 0 ? true : undefined,
     );
     await b.breakOff(['stepdown', '--to', to, '--yes']);
-    // One node has the request: the leader does it, or it ends by itself. Either way the same command ends with the
-    // other one leading.
+    // One node has the request. Either the leader carries it out, or it expires. In both cases the same command ends
+    // with the other sequencer leading.
     const done = await b.again(async () => {
       const answer = await b.seq(['stepdown', '--to', to, '--yes']);
       return answer.code === 76 && (await lab.leader()) !== to ? { ...answer, code: 75 } : answer;
@@ -331,7 +329,7 @@ const revoke: Scene = (row, signal) =>
     );
     await lab.pause(leader);
     await b.breakOff(['stepdown', '--revoke', '--yes']);
-    // Whether it runs again before or after the lease expires, the other sequencer leads.
+    // The other sequencer leads, whether the command runs again before or after the lease expires.
     const done = await b.seq(['stepdown', '--revoke', '--yes']);
     expect([0, 76], JSON.stringify(done)).toContain(done.code);
     expect(await lab.waitForLeader(20_000, [leader])).toBe(to);
@@ -383,7 +381,7 @@ const resize =
         if (broken === 'add') await b.breakOff(add);
         const added = await b.again(() => b.seq(add));
         expect([added.code, added.error]).toEqual([0, null]);
-        // The list names the node that leaves, too. Only then is its address known once the nodes have noted the change.
+        // This list also names r4. Before the nodes have noted the change, only such a list knows its address.
         const all = new Breaking(row, signal, [...b.nodes, { id: 'r4', port: spare.port }]);
         if (broken === 'remove') await all.breakOff(remove);
         if (row.before) {
@@ -406,7 +404,7 @@ const resize =
       }
     });
 
-/** An entry is changed by hand while a leader works that never reads it again. */
+/** An entry is changed by hand. The active leader never reads this entry again. */
 const repairByLeader: Scene = (row, signal) =>
   onLab(row, signal, 1, async (b, lab, leader) => {
     await b.raw(1, (redis) =>
@@ -427,7 +425,7 @@ const repairByLeader: Scene = (row, signal) =>
     await b.breakOff(['repair', 'apply', '--confirm', plan.data['digest'] as unknown as string, '--timeout', '20s']);
     const done = await b.again(async () => {
       const answer = await b.confirmed(['repair', 'apply', '--timeout', '20s'], ['repair', 'plan']);
-      return answer.code === 76 ? { ...answer, code: 75 } : answer; // It was mended between plan and apply.
+      return answer.code === 76 ? { ...answer, code: 75 } : answer; // fixed between plan and apply
     });
     expect([done.code, done.error]).toEqual([0, null]);
     await lab.waitFor('nothing left to repair', 120_000, async () =>
@@ -437,7 +435,7 @@ const repairByLeader: Scene = (row, signal) =>
     expect(await lab.leader()).toBe(leader);
   });
 
-/** A call that runs on one node alone. With `before`, one that runs nowhere. */
+/** A call that runs on one node only. `before`: it runs on no node. */
 type Moment = ScriptName | `before ${ScriptName}`;
 
 const CALLS: readonly [verb: string, scene: Scene, at: readonly Moment[], short?: ScriptName][] = [

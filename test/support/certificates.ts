@@ -1,12 +1,12 @@
-// Certificates of a private authority, made with openssl, for servers on 127.0.0.1.
+// Makes certificates of a private authority with openssl, for servers on 127.0.0.1.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * An authority of its own for one test: `ca.crt`, and NAME.crt with NAME.key for each name. Returns the directory of the
- * files. The caller removes it.
+ * Makes a new authority: `ca.crt`, and NAME.crt with NAME.key for each name. Returns the directory of the files. The
+ * caller removes it.
  */
 export function makeCertificates(names: readonly string[]): string {
   const dir = mkdtempSync(join(tmpdir(), 'seq-tls-'));
@@ -27,7 +27,7 @@ export interface Certified {
   authority: string;
   /** subjectAltName: by default 127.0.0.1 and localhost. */
   names?: string;
-  /** The options that say how long it is valid. */
+  /** The openssl options for the time of validity. */
   valid?: string;
 }
 

@@ -1,5 +1,5 @@
-// The writes of a leader without its decisions: promotes, claims and writes blocks on the given nodes, through the real
-// port. For tests of readers.
+// Writes what a leader would write, without a leader's decisions, for tests of readers. It promotes, claims and writes
+// blocks on the given nodes through the real port.
 import type { CommittedBlock, Item, NodePort } from '../../src/core/ports.js';
 import type { ReplyTo, NodeCall } from '../../src/core/protocol/types.js';
 import { ChainMaker } from './blocks.js';
@@ -12,7 +12,10 @@ export class ChainWriter {
   readonly blocks: CommittedBlock[] = [];
   epoch = 0;
   owner: string;
-  /** The configuration that its claims carry. A node refuses a claim with an earlier one, or with none, when it knows one. */
+  /**
+   * The configuration that its claims carry. A node that knows a configuration refuses a claim with an earlier one, or
+   * with none.
+   */
   config?: string;
 
   constructor(
@@ -32,7 +35,7 @@ export class ChainWriter {
     }
   }
 
-  /** A new term on these nodes. */
+  /** Begins a new term on these nodes. */
   async lead(on: readonly NodePort[] = this.nodes): Promise<void> {
     const expectedEpoch = this.epoch;
     for (const node of on)
@@ -47,15 +50,15 @@ export class ChainWriter {
   }
 
   /**
-   * As a leader does. The record and the lease last for the whole test, and no block is ever late. A record of the test's
-   * own about the same sequencer is newer.
+   * Writes a presence record, as a leader does. The record and the lease last for the whole test, so that no block
+   * counts as late. A record that a test writes for the same sequencer counts as newer.
    */
   private async announce(on: readonly NodePort[]): Promise<void> {
     for (const node of on)
       must(await node.call({ script: 'announce', presence: this.presence(), ttlMs: RECORD_MS }, LIMIT_MS));
   }
 
-  /** The sequencer that the writer stands for is gone, and its record has expired. Nobody waits for its store. */
+  /** Lets the presence record expire: the sequencer is gone, and nobody waits for its store. */
   async leave(): Promise<void> {
     for (const node of this.nodes)
       await node.call({ script: 'announce', presence: this.presence(), ttlMs: 1 }, LIMIT_MS);

@@ -1,9 +1,9 @@
-// Runs `seq chaos` as a person would, with a seed of this commit, and says the seed: so that no two commits try the
-// same one.
+// Runs `seq chaos` as a person would. The seed comes from the commit, so that no two commits try the same one. The test
+// prints it.
 import { execFileSync } from 'node:child_process';
 import { newHome, root, runSeq, type Ran } from './spawn-seq.js';
 
-/** From the commit; without git, from the day. */
+/** From the commit. Without git, from the date. */
 export function seedOfCommit(): number {
   try {
     return parseInt(
@@ -21,7 +21,8 @@ export function seedOfCommit(): number {
 
 export interface ChaosAnswer {
   ran: Ran;
-  /** Its temporary directory. */ temporary: string;
+  /** The temporary directory of the run. */
+  temporary: string;
   document: {
     ok: boolean;
     data: Record<string, unknown> & {

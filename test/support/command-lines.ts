@@ -1,6 +1,6 @@
-// Holds command lines that the program or its documents name against the manifest: the command exists, takes these
-// flags, and nothing is missing. `lineProblem` is for a line that is to be pasted as it is; `mentionProblems` for
-// text that names commands and flags in passing.
+// Can a command line that the program or a document names be run? Checked against the manifest: the command exists, it
+// has these flags, and nothing is missing. `lineProblem` is for a line to be pasted as it is. `mentionProblems` is for
+// prose that names commands and flags.
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
@@ -62,7 +62,7 @@ function identify(words: readonly string[]): { command: ManifestCommand | null; 
   return { command: null, topic: false, rest: [...words] };
 }
 
-/** The flag a word names, and its value when the word carries it. */
+/** The flag that a word names, and its value if the word contains it. */
 function flagOf(command: ManifestCommand, word: string): { flag: ManifestFlag; value?: string } | null {
   const long = /^--([\w-]+)(?:=(.*))?$/s.exec(word);
   if (long) {
@@ -75,10 +75,7 @@ function flagOf(command: ManifestCommand, word: string): { flag: ManifestFlag; v
   return flag ? { flag, ...(word.length > 2 ? { value: word.slice(2) } : {}) } : null;
 }
 
-/**
- * Why this line, which begins with `seq`, cannot be run as it is; null when it can. Words in capitals stand for
- * values.
- */
+/** Why this line cannot be run as it is, or null. The line begins with `seq`. Words in capitals stand for values. */
 export function lineProblem(line: string): string | null {
   const words = shellWords(line.trim());
   if (words.shift() !== 'seq') return 'does not begin with seq';
@@ -135,7 +132,7 @@ export function lineProblem(line: string): string | null {
   return lacking.length + missing.length > 0 ? `lacks ${[...lacking, ...missing].join(', ')}` : null;
 }
 
-/** Commands and flags named in prose that do not exist. `text` is one sentence or one list entry. */
+/** Commands and flags that prose names and that do not exist. `text` is one sentence or one list entry. */
 export function mentionProblems(text: string): string[] {
   const problems: string[] = [];
   for (const match of text.matchAll(/(?<![\w/.@$-])seq (?=[a-z-])([^`\n]*)/g)) {
@@ -165,7 +162,7 @@ export function mentionProblems(text: string): string[] {
   return problems;
 }
 
-/** Words that follow the program's name where no command is meant. */
+/** Words that may follow the program's name in prose and are no command. */
 const PROSE = new Set([
   'are',
   'hands',

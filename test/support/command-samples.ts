@@ -1,14 +1,14 @@
-// One run of every command that ends as it should, in the order in which they are run against one lab. The contract
-// test (test/cli) draws formats, streams and limits from it; a unit test sees to it that no command is missing here.
+// One successful run of every command, in an order that works with one lab. The contract test (test/cli) uses it to
+// check formats, streams and limits. A unit test checks that no command is missing here.
 export interface Sample {
   args: string[];
-  /** Default 0. Several codes, if the state of a running cluster or of a busy machine decides. */
+  /** Default 0. Several codes if the state of a running cluster or of a busy machine decides. */
   exit?: number | number[];
   /** Changes nothing, however often it runs. So it is tried in every format and through every kind of pipe. */
   probe?: boolean;
   /**
-   * Not run in the common test, which has not the state or the time for it: the test that holds its answer against
-   * the schema.
+   * Not run in the common test, which lacks the state or the time for it. The value names the test that checks its
+   * answer against the schema.
    */
   elsewhere?: string;
 }

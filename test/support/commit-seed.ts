@@ -1,5 +1,5 @@
-// Seeds drawn from the commit and from what is not committed yet: no two commits explore the same, and a run that
-// failed can be run again.
+// A seed from the commit and its uncommitted changes. No two commits explore the same, and a failed run can be
+// repeated.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 

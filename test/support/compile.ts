@@ -1,4 +1,4 @@
-// Turns a TypeScript program of the tests into a file that plain node can run as a child process.
+// Compiles a TypeScript program of the tests into a file that plain node can run as a child process.
 import { mkdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,7 +6,7 @@ import { buildSync } from 'esbuild';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** `source` relative to the repository; packages stay outside the bundle. Returns the path to run. */
+/** `source` is relative to the repository. Packages stay outside the bundle. Returns the path to run. */
 export function compileProgram(source: string): string {
   const dir = join(ROOT, 'node_modules', '.cache', 'seq-tests');
   mkdirSync(dir, { recursive: true });

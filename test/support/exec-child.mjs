@@ -1,5 +1,5 @@
-// A child of many faults for the tests of the exec producer. The first argument is a plan of JSON:
-// { hello, log, mode } — what it does wrong and when; CHILD_LOG gets a line for each message it was sent.
+// A child process with faults, for the tests of the exec producer. The first argument is a plan as JSON, { hello, log,
+// mode }: what it does wrong, and when. CHILD_LOG gets a line for each message that the child received.
 import { appendFileSync, existsSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 

@@ -1,4 +1,4 @@
-// A process that runs an exec child until it is killed. It says on stdout when the child is ready. Arguments: the command.
+// A process that runs an exec child until it is killed. It reports on stdout when the child is ready. Arguments: the command.
 import { systemClock } from '../../src/core/nodes/system-clock.js';
 import { execProducer } from '../../src/core/produce/exec.js';
 

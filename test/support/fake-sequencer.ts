@@ -1,6 +1,5 @@
-// A SequencerApi in memory for tests of what stands around it: commits whatever is submitted at once, one block a
-// call, with switches for every other fate. Keeps keys like the real one, so that de-duplication can be seen from
-// outside.
+// A SequencerApi in memory, for tests of the parts around it. It commits every submission at once, one block for each
+// call. Switches give every other outcome. It keeps keys like the real one, so that de-duplication can be tested.
 import { createHash } from 'node:crypto';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import { EXIT, SeqError } from '../../src/core/errors.js';
@@ -22,7 +21,7 @@ export class FakeSequencer implements SequencerApi {
   readonly keys = new Map<string, Receipt & { digest: string }>();
   floor = 0;
   state: Partial<SequencerStatus> = {};
-  /** If it returns an outcome, that is the answer, and nothing is committed. */
+  /** If it returns outcomes, these are the answer, and nothing is committed. */
   intercept: (items: Item[]) => SubmitOutcome[] | Promise<SubmitOutcome[]> | undefined = () => undefined;
   head: () => ReturnType<SequencerApi['confirmHead']> = async () => ({
     confirmed: true,
@@ -99,12 +98,12 @@ export class FakeSequencer implements SequencerApi {
     return outcomes;
   }
 
-  /** How many callers wait to hear who leads. */
+  /** How many callers wait for the next leader. */
   get successorWaiters(): number {
     return this.#successors.size;
   }
 
-  /** Sets its status, and tells those who wait for it. */
+  /** Sets the status and tells the callers that wait for it. */
   become(state: Partial<SequencerStatus>): void {
     this.state = state;
     for (const listener of [...this.#successors]) listener(this.status());

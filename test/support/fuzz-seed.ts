@@ -1,5 +1,5 @@
-// Imported by tests that fuzz: fast-check draws from the commit, not from the clock (it prints its seed when it finds
-// something).
+// For tests that fuzz: fast-check takes its seed from the commit, not from the clock. It prints the seed when it finds
+// something.
 import { configureGlobal } from 'fast-check';
 import { commitSeed } from './commit-seed.js';
 

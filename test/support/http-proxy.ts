@@ -1,10 +1,10 @@
-// A real HTTP proxy on loopback between a client and a sequencer, as balancers and gateways stand there. It passes
-// requests on until it is told to answer by itself, or to spoil what comes back.
+// A real HTTP proxy on loopback between a client and a sequencer, in the place of a balancer or gateway. It passes
+// requests on, until a test tells it to answer itself or to change an answer.
 import { once } from 'node:events';
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What the proxy says by itself. */
+/** An answer that the proxy gives itself. */
 export interface OwnAnswer {
   status: number;
   headers?: Record<string, string>;
@@ -19,9 +19,9 @@ interface Passing {
 
 export interface HttpProxy {
   readonly url: string;
-  /** Requests that went on to the sequencer. */
+  /** Requests that the proxy passed on to the sequencer. */
   readonly passed: Passing[];
-  /** An answer of its own, or undefined to pass the request on. */
+  /** The proxy's own answer, or undefined to pass the request on. */
   instead(request: Passing): OwnAnswer | undefined;
   /** Changes the sequencer's answer on its way back. */
   spoil(request: Passing, answer: { status: number; headers: Record<string, string>; body: Buffer }): void;

@@ -1,5 +1,5 @@
-// A disk that hangs, for one real process: strace holds every sync of it back. Where strace may not trace, the tests
-// that need it are skipped and counted by vitest.
+// A disk that hangs, for one real process: strace delays every sync. Where strace may not trace, the tests that need it
+// are skipped, and vitest counts them.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 
@@ -9,13 +9,13 @@ const HELD_BACK_US = 100_000_000;
 export const mayHang = spawnSync('strace', ['-o', '/dev/null', '-e', `trace=${SYNCS}`, 'true']).status === 0;
 
 export interface HungDisk {
-  /** The disk is well again: the syncs that were held back go on. */
+  /** The disk works again, and the delayed syncs go on. */
   heal(): Promise<void>;
-  /** The process is gone. What strace holds back of it is let go. */
+  /** For a process that has ended: strace lets go of it. */
   release(): Promise<void>;
 }
 
-/** From now on no sync of this process comes back. */
+/** From now on no sync of this process returns. */
 export async function hangDisk(pid: number): Promise<HungDisk> {
   const strace = spawn(
     'strace',

@@ -1,6 +1,6 @@
 // A cluster of real processes for one test: `await withLab({ nodes: 3, sequencers: 2, ttlMs: 500, blockTimeMs: 100 },
-// async (lab) => …)`. Needs the built program (dist/). Everything ends with the test; on failure the logs' last lines
-// are in the error.
+// async (lab) => …)`. It needs the built program (dist/). All processes end with the test. If the test fails, its error
+// has the last lines of their logs.
 import type { Entry } from '../../src/core/protocol/types.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { PrivateCluster, type PrivateClusterOptions } from '../../src/lab/private-cluster.js';
@@ -24,8 +24,8 @@ export async function withLab<T>(options: LabOptions, body: (lab: Lab) => Promis
 }
 
 /**
- * Each node's whole stream, straight from the server; for checks that nodes are identical. Throws when a node does
- * not answer.
+ * The whole stream of each node, read from the server itself. For checks that nodes are identical. Throws when a node
+ * does not answer.
  */
 export async function readStreams(
   lab: Lab,
@@ -48,7 +48,9 @@ export async function readStreams(
   return streams;
 }
 
-/** `height hash` of every height that all of them retain, where they differ: [] when the nodes are identical there. */
+/**
+ * `height hash` of every height that all nodes retain and where they differ. [] means that they are identical there.
+ */
 export function differences(streams: ReadonlyMap<string, readonly Entry[]>): string[] {
   const found: string[] = [];
   const heights = [...streams.values()].map((entries) => entries.map((entry) => entry.height));

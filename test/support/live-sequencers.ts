@@ -1,5 +1,5 @@
-// Sequencers as processes on real servers, for tests of what they agree on: start them, ask them over HTTP, cut one of
-// them off from one server. Everything that a test starts is ended after it.
+// Sequencers as processes on real servers, for tests of what they agree on. A test starts them, asks them over HTTP,
+// and can cut one of them off from one server. All of them end after the test.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createServer, connect, type AddressInfo, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ const closers: (() => unknown)[] = [];
 const running: LiveSequencer[] = [];
 process.on('exit', () => running.forEach(({ child }) => child.kill('SIGKILL')));
 
-/** Called once at the top of a test file. A test that fails shows the last lines of each sequencer. */
+/** Called once at the top of a test file. If a test fails, it shows the last lines of each sequencer. */
 export function endAllAfterEach(): void {
   afterEach(async ({ task }) => {
     if (task.result?.state === 'fail')
@@ -26,12 +26,12 @@ export function endAllAfterEach(): void {
   });
 }
 
-/** Ends something after the test. What was opened last is ended first. */
+/** Registers what must be closed after the test. What was opened last is closed first. */
 export function afterTest(close: () => unknown): void {
   closers.push(close);
 }
 
-/** A connection of one process to one server, through a port of its own, that a test can cut. */
+/** A connection of one process to one server through its own port. A test can cut it. */
 export class Link {
   private readonly open = new Set<Socket>();
   private cutOff = false;
@@ -91,12 +91,12 @@ export interface LiveSequencer {
   url: string;
   child: ChildProcess;
   log: string[];
-  /** Its exit code, once it has ended. */
+  /** The exit code, or null while the process runs. */
   ended(): number | null;
   get<T>(path: string): Promise<T | undefined>;
   leads(): Promise<true | undefined>;
   block(height: number): Promise<LiveBlock | undefined>;
-  /** The position of the item in the chain. undefined: it was not accepted. */
+  /** The position of the item in the chain. undefined: the item was not accepted. */
   submit(key: string): Promise<{ height: number; index: number; epoch: number } | undefined>;
 }
 
@@ -143,7 +143,7 @@ export async function start(id: string, nodes: Nodes, more: string[] = []): Prom
   return sequencer;
 }
 
-/** Asks until there is an answer. undefined: there was none within the limit. */
+/** Asks until there is an answer. undefined: none within the limit. */
 export async function soon<T>(limitMs: number, find: () => Promise<T | undefined>): Promise<T | undefined> {
   for (const end = Date.now() + limitMs; ;) {
     const found = await find();
@@ -152,7 +152,7 @@ export async function soon<T>(limitMs: number, find: () => Promise<T | undefined
   }
 }
 
-/** Asks until there is an answer. The test fails when there is none within a minute. */
+/** Asks until there is an answer. The test fails if there is none within a minute. */
 export async function until<T>(what: string, find: () => Promise<T | undefined>): Promise<T> {
   const found = await soon(60_000, find);
   if (found === undefined) throw new Error(`not within a minute: ${what}`);
@@ -170,7 +170,7 @@ export function client(server: RedisServer): Redis {
   return open;
 }
 
-/** What the server itself says, whatever cluster it belongs to. */
+/** What the server reports about itself, for any cluster. */
 export async function view({ url }: { url: string }): Promise<NodeView> {
   const node = new RedisNode({ id: 'any', guessed: true, url, identity: { cluster: '', lane: '' } });
   try {
@@ -190,7 +190,7 @@ export async function initialise(nodes: Nodes, more: string[] = []): Promise<voi
 export async function field(of: Redis, name: string): Promise<string> {
   return new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(await of.info('replication'))?.[1] ?? '';
 }
-/** Makes a replica of a server, and waits until it has its data. */
+/** Makes a replica of a server, and waits until it has the data. */
 export async function follow(replica: Redis, master: RedisServer): Promise<void> {
   await replica.replicaof('127.0.0.1', master.port);
   await until('the link to the master', async () =>
@@ -198,7 +198,7 @@ export async function follow(replica: Redis, master: RedisServer): Promise<void>
   );
 }
 
-/** The hashes of both blocks at this height, if they differ. */
+/** The hashes of both blocks at this height if they differ, else []. */
 export async function forkAt(height: number, one: LiveBlock, other: LiveSequencer): Promise<string[]> {
   const theirs = await other.block(height);
   return theirs === undefined || theirs.hash === one.hash ? [] : [one.hash, theirs.hash];

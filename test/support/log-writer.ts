@@ -1,4 +1,5 @@
-// A process that logs and ends at once, for tests of what arrives at the other end. argv: many | pretty | unread | stuck.
+// A process that logs and ends at once, for tests of what a reader of its output gets. argv: many | pretty | unread |
+// stuck.
 import { openLog } from '../../src/core/log/log.js';
 
 const mode = process.argv[2];
@@ -12,7 +13,7 @@ if (mode === 'many') {
   await log.close({ code: 'SIGTERM', reason: 'asked' });
   process.exit(0);
 } else if (mode === 'stuck') {
-  // Nobody reads its output. It says on stderr that it wrote everything, then that it ends, and waits for a reader.
+  // Nobody reads its output. It reports on stderr that all is written and that it ends, and waits for a reader.
   for (let at = 0; at < 20_000; at += 1) log.line('info', `line ${at} ${'x'.repeat(200)}`);
   process.stderr.write(`through ${log.lost}\n`);
   process.stdin
@@ -24,7 +25,7 @@ if (mode === 'many') {
     })
     .resume();
 } else {
-  // The parent says when it has closed its end.
+  // The parent sends this when it has closed its end.
   process.stdin
     .once('end', () => {
       for (let at = 0; at < 100; at += 1) log.line('info', 'x'.repeat(1000));

@@ -1,5 +1,5 @@
-// Generated states of a cluster, for tests that compare what the verbs say of them. What can be committed is known from
-// how a state was made, never from the code that judges it. The nodes answer like real ones, and remember nothing.
+// Generated states of a cluster, for tests that compare what the commands say about them. The way in which a state was
+// made tells what can be committed, not the code under test. The nodes answer like real ones but keep no state.
 import fc from 'fast-check';
 import type { Clock, NodePort } from '../../src/core/ports.js';
 import { configurationText, firstConfiguration } from '../../src/core/protocol/configuration.js';
@@ -50,7 +50,7 @@ const stateOf = (id: MadeSequencer['id']): fc.Arbitrary<MadeSequencer> =>
     }),
   });
 const sound: MadeNode = { memory: 'admitted', lock: 'running', holder: 'seq-a', head: 9, block: 'x', epoch: 3 };
-/** All is well. Of many independent parts that are made at random, one is nearly always wrong. */
+/** A healthy state of its own: among many independent random parts, one is nearly always wrong. */
 const healthy = fc.constantFrom(3, 5).map((n) => ({
   nodes: Array.from({ length: n }, () => sound),
   sequencers: [
@@ -67,7 +67,7 @@ const anything = fc.record({
   ),
   sequencers: fc.tuple(stateOf('seq-a'), stateOf('seq-b')),
   held: fc.oneof(often(false, 9), often(true, 1)),
-  /** On this node somebody wrote an epoch by hand. */
+  /** The node on which somebody wrote an epoch by hand. −1: none. */
   stray: fc.oneof(often(-1, 9), { weight: 1, arbitrary: fc.constantFrom(0, 1, 2) }),
 });
 export const cluster = fc.oneof({ weight: 1, arbitrary: healthy }, { weight: 19, arbitrary: anything });
@@ -113,7 +113,7 @@ export function probeOf(made: MadeNode, at: number, { nodes, sequencers, held, s
   return { ...base, reply: { outcome: 'accepted', incarnation: 'boot', value } };
 }
 
-/** What the node holds: one chain, and another block at its head where it was made so. */
+/** The entries of the node: one chain, with another block at the head if the state says so. */
 function entriesOf({ head, block }: MadeNode): Entry[] {
   return Array.from({ length: head }, (_, i): Entry => ({
     height: i + 1, epoch: 3, hash: hash(i + 1 === head ? block : 'x', i + 1), parent: i === 0 ? hash('g', 0) : hash('x', i),
@@ -121,7 +121,7 @@ function entriesOf({ head, block }: MadeNode): Entry[] {
   })); // prettier-ignore
 }
 
-/** A node that answers as it was made, at once. */
+/** A node that gives its generated answer at once. */
 export function portOf(made: MadeNode, at: number, all: Made): NodePort {
   const { id, url, reply } = probeOf(made, at, all);
   const read = async ({ from, to, limit }: { from: number; to: number; limit: number }) =>
@@ -141,7 +141,7 @@ export function portOf(made: MadeNode, at: number, all: Made): NodePort {
   return { id, url, call: async () => reply, read, onHint: () => () => undefined } as unknown as NodePort;
 }
 
-/** Time stands still, and a pause is over at once. A call that has its answer is never cut off. */
+/** Time stands still, and a pause ends at once. A call that has its answer is never cut off. */
 export const stillClock: Clock = {
   now: () => 0,
   wall: () => 1_000_000,
@@ -151,15 +151,19 @@ export const stillClock: Clock = {
   },
 };
 
-/** Nobody commits, and no sequencer that lives could be promoted even when every running lease has ended. */
+/**
+ * Whether nobody can commit: nobody leads, and no living sequencer could be promoted even after every running lease has
+ * ended.
+ */
 export function nothingCanBeCommitted({ nodes, sequencers, held, stray }: Made): boolean {
   const quorum = Math.floor(nodes.length / 2) + 1;
   const said = sequencers.some(({ state }) => state !== 'gone' && state !== 'never');
-  // Where nobody says how long a lease is, only a lock without an end is known to be nobody's.
+  // If nobody announces the length of a lease, only an endless lock can be known to belong to nobody.
   const free = nodes.filter(
     ({ memory, lock }) => memory === 'admitted' && lock !== 'endless' && !(lock === 'stretched' && said),
   );
-  // Silent nodes count as lost where too few others are admitted. Where enough are, a silent one may be in order.
+  // Silent nodes count as lost if too few other nodes are admitted. If enough are admitted, a silent node may be in
+  // order.
   if (nodes.filter(({ memory }) => memory === 'admitted').length < quorum) return true;
   const open = nodes.filter(({ memory }) => memory === 'silent' || memory === 'denied' || memory === 'loading');
   if (free.length + open.length < quorum) return true;
@@ -169,6 +173,6 @@ export function nothingCanBeCommitted({ nodes, sequencers, held, stray }: Made):
   );
   const others = nodes.filter(({ memory, lock }) => memory === 'admitted' && (lock === 'running' || lock === 'late'));
   if (leads.length >= quorum || others.length > 0 || open.length > 0) return false;
-  // Nobody holds a running lease: somebody has to be promoted.
+  // Nobody holds a running lease, so a sequencer would have to be promoted.
   return held || !sequencers.some(({ state }) => state === 'alive');
 }

@@ -1,4 +1,4 @@
-// A clock that moves only when told to: timers run in order of their time, then of their making.
+// A clock that moves only when a test moves it. Timers run in order of their time, then of their creation.
 import type { Clock } from '../../src/core/ports.js';
 
 export const WALL_START = 1_700_000_000_000;

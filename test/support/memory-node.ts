@@ -1,6 +1,6 @@
-// A Redis server of the imagination and the NodePort onto it: the state of memory-state.ts, the scripts of
-// memory-scripts.ts, a clock that is handed in. Delays, losses and partitions are the business of whoever wraps the
-// port; here every call runs at once and answers.
+// A Redis server in memory, and the NodePort to it. The state is in memory-state.ts, the scripts are in
+// memory-scripts.ts, and the caller gives the clock. Every call runs at once and is answered. Delays, losses and
+// partitions belong to the code that wraps the port.
 import { genesisHash } from '../../src/core/chain/block.js';
 import type { BackfillBatch, Clock, ClusterIdentity, NodeHint, NodePort } from '../../src/core/ports.js';
 import type { EntriesRead, Height, NodeCall, NodeReply, ReplyTo } from '../../src/core/protocol/types.js';
@@ -12,10 +12,10 @@ export * from './memory-state.js';
 
 type Hint = NodeHint;
 
-/** One server that any number of ports share. */
+/** One server. Any number of ports may share it. */
 export class MemoryServer {
   readonly state: MemoryNodeState;
-  /** Grows at every restart: ports take it as a lost connection. */
+  /** Rises at every restart. Ports take this as a lost connection. */
   starts = 0;
   private readonly wakers = new Set<() => void>();
   private readonly listeners = new Set<(hint: Hint) => void>();
@@ -39,7 +39,7 @@ export class MemoryServer {
     return reply;
   }
 
-  /** How long a key lives by this server's own clock, as PTTL shows. */
+  /** The remaining time of a key by this server's own clock, as PTTL shows it. */
   remainingMs(expiresAtMs: number | null): number {
     return expiresAtMs === null ? Infinity : expiresAtMs - this.nowMs();
   }
@@ -58,8 +58,9 @@ export class MemoryServer {
   }
 
   /**
-   * It was the replica of an old copy of itself for a moment: all keys are those of then. The process is the same, the
-   * history of its data is not, and with that the identity of its memory (docs/PROTOCOL.md section 8).
+   * Restores an old copy of all keys, as if the server had been a replica of its own old copy for a moment. The process
+   * stays the same. The history of its data changes, and with it the identity of its memory (docs/PROTOCOL.md section
+   * 8).
    */
   rewind(to: MemoryNodeState): void {
     this.starts += 1;
@@ -79,7 +80,7 @@ export class MemoryServer {
     return () => this.listeners.delete(listener);
   }
 
-  /** What a keyspace event of an expired lock would say; the simulator calls it when it wants that to be heard. */
+  /** Publishes a hint. The simulator uses it for the keyspace event of an expired lock. */
   hint(hint: Hint): void {
     for (const listener of [...this.listeners]) listener(hint);
   }
@@ -174,7 +175,10 @@ export class MemoryNode implements NodePort {
     for (const end of [...this.endings]) end();
   }
 
-  /** The incarnation is '' unless the node is admitted: what it holds may be read, but counts towards nothing. */
+  /**
+   * The incarnation is '' unless the node is admitted: readers may see what such a node holds, but it counts for
+   * nothing.
+   */
   private answer(read: EntriesRead): NodeReply<EntriesRead> {
     const { record, runId } = this.server.state;
     if (record !== null && record.cluster !== this.identity.cluster) {
@@ -185,7 +189,10 @@ export class MemoryNode implements NodePort {
   }
 }
 
-/** The generation is the part of `cluster` after its last dot; the genesis hash is of the cluster and lane alone. */
+/**
+ * The generation is the part of `cluster` after its last dot. The genesis hash depends on the cluster and the lane
+ * only.
+ */
 export function memoryIdentity(identity: ClusterIdentity): MemoryIdentity {
   const dot = identity.cluster.lastIndexOf('.');
   return {

@@ -1,7 +1,7 @@
-// The twin of lua/: every script of docs/PROTOCOL.md section 4 as a synchronous function that changes a plain state.
-// The exhaustive model, the simulator and the contract suite run it; the contract suite holds it equal to real Redis.
-// Order of checks is part of the contract: cluster and node, admission, then the script's own, and no write before
-// the last check.
+// The in-memory twin of lua/: every script of docs/PROTOCOL.md section 4 as a synchronous function that changes a plain
+// state. The exhaustive model, the simulator and the contract suite use it, and the contract suite compares it with
+// real Redis. The order of the checks is part of the contract: cluster and node, admission, then the script's own
+// checks. Nothing is written before the last check.
 import {
   MAX_EPOCH_LEAP,
   MAX_NUMBER,
@@ -50,27 +50,27 @@ export interface MemoryIdentity {
 
 /** Switches single rules off, so that the model can show that each is needed. */
 export interface Mutant {
-  /** claim and write_block do not ask who holds the lock. */
+  /** claim and write_block do not check who holds the lock. */
   noOwnerCheck?: boolean;
-  /** A lower epoch is let in (and an equal one from anybody). */
+  /** A node accepts a lower epoch, and an equal one from any term. */
   noEpochCheck?: boolean;
-  /** A second term is let in at an equal epoch. */
+  /** A node accepts a second term with an equal epoch. */
   noClaimantRule?: boolean;
-  /** HEIGHT_EXISTS is answered as accepted. */
+  /** The node answers accepted instead of HEIGHT_EXISTS. */
   existsIsVote?: boolean;
   /** A node that lost its memory takes part again. */
   noAdmissionCheck?: boolean;
   /** An uncommitted head is never replaced. */
   noSupersede?: boolean;
-  /** promote_leader does not compare the epoch it was aimed at. */
+  /** promote_leader does not check the expected epoch. */
   repeatPromotionAtAnyEpoch?: boolean;
-  /** claim and begin_admission take an earlier configuration than the node knows, and any memory. */
+  /** claim and begin_admission accept an earlier configuration than the node knows, and any memory. */
   noConfigCheck?: boolean;
-  /** claim takes a configuration that names another memory of this node. */
+  /** claim accepts a configuration that names another memory of this node. */
   noMemberCheck?: boolean;
-  /** A server is told by its run id alone, not by the replication id as well. */
+  /** The run id alone identifies a server, without the replication id. */
   oldRunOnly?: boolean;
-  /** begin_admission takes nonces that were used. */
+  /** begin_admission accepts used nonces. */
   reuseNonces?: boolean;
 }
 
@@ -80,7 +80,7 @@ const NONCES_KEPT = 16;
 
 type AnyReply = NodeReply<unknown>;
 
-/** Runs one script on `state` at the node's time `nowMs`. Never throws, never answers unknown. */
+/** Runs one script on `state` at the node's time `nowMs`. Never throws, and never answers unknown. */
 export function applyCall<C extends NodeCall>(
   state: MemoryNodeState,
   call: C,
@@ -162,7 +162,6 @@ function run(
 }
 
 // --- what every script shares
-// -------------------------------------------------------------------------------------------------
 
 function accepted<T>(s: MemoryNodeState, value: T): NodeReply<T> {
   return { outcome: 'accepted', incarnation: s.record === null ? '' : s.record.incarnation, value };
@@ -175,7 +174,7 @@ function refused(reason: RefusalReason, detail: RefusalDetail = {}): Refused {
 const BAD_ENTRY_EPOCH = refused('BAD_ARGUMENT', { why: 'entry_epoch' });
 const BAD_TRIM = refused('BAD_ARGUMENT', { why: 'trim' });
 
-/** Of the argument checks those of sizes, and those that relate two arguments; shapes are checked by the Lua tests. */
+/** Checks sizes, and arguments that depend on each other. The Lua tests check the form of each argument. */
 function badArgument(call: NodeCall): Refused | null {
   if ('epoch' in call && call.epoch > MAX_NUMBER) return refused('BAD_ARGUMENT', { why: 'epoch' });
   if (call.script === 'promote_leader' && call.expectedEpoch >= MAX_NUMBER)
@@ -234,7 +233,7 @@ function wrongCluster(s: MemoryNodeState, identity: MemoryIdentity, nodeId: stri
   return null;
 }
 
-/** What the node knows of its own memory, apart from the record's identity. */
+/** The state of the node's memory, without a check of the record's cluster and node id. */
 function memoryOf(s: MemoryNodeState): Exclude<AdmissionState, 'foreign'> {
   const record = s.record;
   if (record === null) return hasFormerKeys(s) ? 'wiped' : 'pristine';
@@ -246,7 +245,7 @@ function memoryOf(s: MemoryNodeState): Exclude<AdmissionState, 'foreign'> {
 function streamAgrees(s: MemoryNodeState, record: MemoryRecord): boolean {
   if (s.entries.length !== record.head - record.floor) return false;
   if (s.entries.length === 0) return true;
-  // What real Redis can tell without reading a payload: no entry is above the head.
+  // All that real Redis can tell without reading a payload: no entry is above the head.
   const last = s.entries[s.entries.length - 1] as MemoryEntry;
   return last.height < record.head || (last.height === record.head && last.epoch <= record.headEpoch);
 }
@@ -255,7 +254,7 @@ const NOT_ADMITTED: Record<string, Refused> = Object.fromEntries(
   ['wiped', 'restarted', 'damaged', 'bootstrap', 'admitting'].map((why) => [why, refused('NOT_ADMITTED', { why })]),
 );
 
-/** Of two identities (`<run id>+<replication id>`): one server, whatever it was a replica of meanwhile. */
+/** Whether two identities (`<run id>+<replication id>`) belong to one server process, whatever it was a replica of. */
 export function sameServerRun(one: string, other: string): boolean {
   return one.split('+')[0] === other.split('+')[0];
 }
@@ -344,7 +343,6 @@ type Call<S extends NodeCall['script']> = Extract<NodeCall, { script: S }>;
 type Reply<S extends NodeCall['script']> = NodeReply<CallResult[S]>;
 
 // --- leadership
-// ---------------------------------------------------------------------------------------------------------------
 
 function promoteLeader(
   s: MemoryNodeState,
@@ -402,7 +400,7 @@ function extendLock(
 ): Reply<'extend_lock'> {
   const fenced = fencing(s, record, call.owner, call.epoch, mutant);
   if (fenced !== null) return fenced;
-  // It extends nothing where the term was not promised anything.
+  // A node whose epoch this term has not raised has promised it nothing, so there is nothing to extend.
   if (call.epoch !== s.epoch || record.claimant !== call.owner)
     return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
   if (s.lock !== null) lockUntil(s, call.owner, call.ttlMs, now);
@@ -413,7 +411,7 @@ function extendLock(
   );
 }
 
-/** By version; '' is the earliest. */
+/** Compares versions. '' is the earliest. */
 function isEarlier(one: string, other: string): boolean {
   const [mine, theirs] = [parseConfiguration(one), parseConfiguration(other)];
   return theirs !== null && (mine === null || compareVersions(mine.version, theirs.version) < 0);
@@ -438,7 +436,6 @@ function raiseEpoch(s: MemoryNodeState, record: MemoryRecord, call: Call<'raise_
 }
 
 // --- blocks
-// -------------------------------------------------------------------------------------------------------------------
 
 function writeBlock(
   s: MemoryNodeState,
@@ -480,7 +477,7 @@ function writeBlock(
   }
   promise(s, record, call.owner, call.epoch);
   if (!mutant.noOwnerCheck || s.lock?.owner === call.owner) lockUntil(s, call.owner, call.ttlMs, now);
-  // A request for another term is not shown to this one.
+  // A term does not get a request that is meant for another term.
   const request = s.request?.request;
   return accepted(
     s,
@@ -513,7 +510,6 @@ function rebase(s: MemoryNodeState, record: MemoryRecord, call: Call<'rebase'>, 
 }
 
 // --- admission (section 8)
-// ----------------------------------------------------------------------------------------------------
 
 function bootstrapPrepare(
   s: MemoryNodeState,
@@ -523,11 +519,11 @@ function bootstrapPrepare(
 ): Reply<'bootstrap_prepare'> {
   const mark = `bootstrap:${nonce}`;
   if (s.record === null ? hasFormerKeys(s) : s.record.pending !== mark || hasFormerKeys(s)) {
-    // Whether an admitted node is damaged besides does not matter here.
+    // An admitted node counts as admitted here, even if it is damaged.
     const memory = memoryOf(s);
     return refused('NOT_PRISTINE', { why: s.record === null ? 'wiped' : memory === 'damaged' ? 'admitted' : memory });
   }
-  // Repeated, it notes the run id anew.
+  // A repeated call notes the present run id.
   const challenge = s.record?.challenge || challengeOf(s);
   s.record = { ...freshRecord(identity.cluster, nodeId, s.runId, ''), pending: mark, challenge };
   return accepted(s, {});
@@ -581,7 +577,7 @@ function beginAdmission(
     if (used && !mutant.reuseNonces) return refused('STALE_NONCE', { actual: record.pending });
     const memory = memoryOf(s);
     if (memory === 'admitted') {
-      // What counts in its place is known to q others before it counts: whoever holds the lock here does not matter.
+      // q other nodes know the new memory before it counts. So it does not matter who holds the lock here.
       const fenced =
         config === ''
           ? fencing(s, record, call.owner, call.epoch, mutant)
@@ -594,10 +590,10 @@ function beginAdmission(
       return refused('FENCING_ERROR', { check: 'epoch', epoch: record.pendingEpoch });
     }
   }
-  // What is left of the old life may still know a higher epoch than this leader has: it must not fall (I3).
-  // One that no leap (2^32) can have reached was written by hand: it is lost like the rest of this memory.
+  // What is left of the old memory may include a higher epoch than this leader's. It must not fall (I3), unless it is
+  // more than 2^32 above: such an epoch was written by hand, and is lost like the rest.
   if (outranks(s, call.epoch)) return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
-  // Blocks that an unfinished admission filled in are committed elsewhere. They are no evidence.
+  // Blocks that an unfinished admission filled in are committed elsewhere, so they are no evidence.
   const keeps =
     record !== null &&
     record.pending !== '' &&
@@ -607,7 +603,7 @@ function beginAdmission(
     record.headHash === call.resume.hash &&
     streamAgrees(s, record);
   if (keeps) {
-    // goes on from what is there
+    // the stream stays as it is
   } else if (record !== null && record.pending !== '' && !record.pending.startsWith('bootstrap:')) s.entries = [];
   else setAside(s, call.nonce);
   const used = record?.usedNonces ?? [];
@@ -703,7 +699,7 @@ function unfinishedMayBeTaken(record: MemoryRecord, call: { owner: Owner; epoch:
   return call.epoch > record.pendingEpoch || (call.epoch === record.pendingEpoch && record.pendingOwner === call.owner);
 }
 
-/** Of this memory. A real node takes the time by its clock, in µs. */
+/** A value that each memory has only once. A real node uses its clock, in µs. */
 function challengeOf({ lives }: MemoryNodeState): string {
   return `life ${lives}`;
 }
@@ -712,7 +708,7 @@ function knows(record: MemoryRecord, challenge = ''): boolean {
   return challenge === '' || challenge === record.challenge;
 }
 
-/** The admission that `nonce` began is still under way, is this term's, and the server has not restarted since. */
+/** Whether the admission `nonce` is still under way, belongs to this term, and the server has not restarted since. */
 function admissionUnderWay(
   s: MemoryNodeState,
   call: { nonce: string; owner: Owner; epoch: Epoch; challenge?: string },
@@ -769,7 +765,6 @@ function admit(s: MemoryNodeState, call: Call<'admit'>, now: number, mutant: Mut
 }
 
 // --- operators
-// ----------------------------------------------------------------------------------------------------------------
 
 function unexpected(s: MemoryNodeState, expect: Expectation | undefined): Refused | null {
   if (expect === undefined) return null;
@@ -859,11 +854,10 @@ function noteLanes(s: MemoryNodeState, { entries }: Call<'note_lanes'>): Reply<'
 }
 
 // --- reading
-// ------------------------------------------------------------------------------------------------------------------
 
 function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, now: number): NodeView {
   const record = s.record;
-  // What the caller does not know is not judged. A retired node is foreign to everybody.
+  // The cluster and node id are checked only as far as the caller knows them. A retired node is foreign to everybody.
   const foreign =
     (record !== null && isRetired(record)) ||
     wrongCluster(
@@ -872,9 +866,9 @@ function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, no
       nodeId === '' ? (s.record?.node ?? '') : nodeId,
     ) !== null;
   const memory = foreign ? 'foreign' : memoryOf(s);
-  // As the real node's answer is read: redis/scripts.ts.
+  // The same check as for the answer of a real node: redis/scripts.ts.
   const stray = memory === 'admitted' && record !== null ? whyStray(record.config, s.epoch ?? 0) : '';
-  // Field by field: spreads here cost the simulator a tenth of its time.
+  // Written field by field: spreads here cost the simulator a tenth of its time.
   const view: NodeView = {
     head: record?.head ?? 0,
     headEpoch: record?.headEpoch ?? 0,
@@ -926,7 +920,7 @@ function entryId(entry: { height: Height; epoch: Epoch }): string {
   return `${entry.height}-${entry.epoch}`;
 }
 
-/** Entries from..to as NodePort.read gives them. */
+/** The entries from..to, as NodePort.read gives them. */
 export function applyRead(
   s: MemoryNodeState,
   range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean },
@@ -948,7 +942,7 @@ export function entriesAfter(s: MemoryNodeState, afterId: string, limit: number)
   return present(s.entries.slice(start, start + limit), true);
 }
 
-/** Index of the first entry at or above this height; heights rise, one entry each. */
+/** The index of the first entry at or above this height. Each height has one entry. */
 function firstAt(entries: readonly MemoryEntry[], height: Height): number {
   let low = 0;
   let high = entries.length;
@@ -964,7 +958,7 @@ function present(chosen: MemoryEntry[], withData: boolean): EntriesRead {
   const read: EntriesRead = { entries: [], damaged: [], lastId: '' };
   for (const entry of chosen) {
     read.lastId = entryId(entry);
-    // A wrong hash shows only to a reader that has the payload; scripts and header reads cannot see it.
+    // Only a reader with the payload can see a wrong hash. Scripts and header reads cannot.
     if (entry.damage !== '' && withData) {
       read.damaged.push({ id: entryId(entry), height: entry.height, why: entry.damage });
       continue;

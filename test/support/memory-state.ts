@@ -1,6 +1,6 @@
-// One node's data as a plain value: what the keys of docs/PROTOCOL.md section 2 hold, in a form that can be cloned
-// and compared. Entries, locks and every other nested object except `record` are never changed in place, only
-// replaced, so that a clone may share them.
+// The data of one node as a plain value: the keys of docs/PROTOCOL.md section 2, in a form that can be cloned and
+// compared. Clones share entries, locks and every other nested object except `record`. So these are never changed in
+// place, but replaced.
 import { configurationText, firstConfiguration } from '../../src/core/protocol/configuration.js';
 import type { Epoch, Hash, Height, LeaderRequest, Owner, Presence } from '../../src/core/protocol/types.js';
 
@@ -12,13 +12,13 @@ export interface MemoryEntry {
   readonly timestamp: number;
   readonly owner: Owner;
   readonly data: Uint8Array;
-  /** '' or why a reader that checks it must call it damaged; the scripts cannot see it. */
+  /** Why a reader that checks the entry must call it damaged, or ''. Scripts cannot see it. */
   readonly damage: string;
 }
 
 interface MemoryLock {
   readonly owner: Owner;
-  /** null: it never expires by itself (the exhaustive model frees locks on its own). */
+  /** null: it never expires by itself (the exhaustive model frees locks itself). */
   readonly expiresAtMs: number | null;
 }
 
@@ -34,15 +34,15 @@ export interface MemoryRecord {
   headHash: Hash;
   floor: Height;
   floorHash: Hash;
-  /** Nonce of a re-admission under way, `bootstrap:<nonce>` of a bootstrap, '' of neither. */
+  /** The nonce of a re-admission under way, `bootstrap:<nonce>` of a bootstrap, or ''. */
   pending: string;
   pendingOwner: Owner;
   pendingEpoch: Epoch;
-  /** Nonces of admissions begun here. */
+  /** Nonces of the admissions that were begun here. */
   usedNonces: readonly string[];
-  /** While something is pending: a value of its own, another one in each memory. */
+  /** Set while something is pending. Each memory has a different value. */
   challenge: string;
-  /** The configuration that it knows; '' none. */
+  /** The configuration that the node knows, or ''. */
   config: string;
   /** Only in a retired node. */
   movedTo?: string;
@@ -50,7 +50,10 @@ export interface MemoryRecord {
 
 export interface MemoryNodeState {
   runId: string;
-  /** How often this server has lost its memory or got an older one back. Never reset: the source of challenges. */
+  /**
+   * How often this server has lost its memory or got an older one back. Never reset, because challenges are made from
+   * it.
+   */
   lives: number;
   lock: MemoryLock | null;
   epoch: Epoch | null;
@@ -71,7 +74,7 @@ export interface MemoryNodeState {
   lanes: ReadonlyMap<string, string>;
 }
 
-/** A server without any key of ours. */
+/** A server without any key of `seq`. */
 export function emptyNodeState(runId: string, lives = 0): MemoryNodeState {
   return {
     runId,
@@ -92,7 +95,7 @@ export function emptyNodeState(runId: string, lives = 0): MemoryNodeState {
   };
 }
 
-/** The first configuration of these nodes, each under the memory that a bootstrap gave it. */
+/** The first configuration of these nodes. `memory`: the nonce that the bootstrap gave to each. */
 export function firstConfig(nodes: readonly { id: string; url: string }[], memory = 'boot'): string {
   return configurationText(firstConfiguration(nodes.map(({ id, url }) => ({ id, memory, url }))));
 }
@@ -175,14 +178,14 @@ export function cloneNodeState(s: MemoryNodeState): MemoryNodeState {
   };
 }
 
-/** FLUSHALL: every key is gone, the process runs on. */
+/** FLUSHALL: every key is gone, and the process goes on. */
 export function wipe(s: MemoryNodeState): void {
   Object.assign(s, emptyNodeState(s.runId, s.lives + 1));
 }
 
 /**
- * The server process starts again under a new run id. keep 'all': everything written survived; 'none': nothing did;
- * a number: that many newest entries are lost, and the record agrees with what is left (a snapshot from before them).
+ * The server process starts again under a new run id. keep 'all': everything survives. 'none': nothing survives. A
+ * number: that many of the newest entries are lost, and the record fits the rest, as after a snapshot.
  */
 export function restart(s: MemoryNodeState, newRunId: string, options: { keep: 'all' | 'none' | number }): void {
   s.runId = newRunId;

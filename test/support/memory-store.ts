@@ -1,5 +1,5 @@
-// A chain store without a disk, with the same meaning as the one in src/core/store: appended blocks are seen at once
-// and synced later, several in one sync. `crash` loses what was not synced, as a power cut would.
+// A chain store without a disk that behaves like the one in src/core/store. Appended blocks can be read at once and are
+// synced later, several in one sync. `crash` loses what was not synced, like a power cut.
 import { blockHash, genesisHash } from '../../src/core/chain/block.js';
 import { keysOf } from '../../src/core/chain/items.js';
 import { invariant } from '../../src/core/errors.js';
@@ -12,7 +12,7 @@ export interface MemoryStoreOptions {
   cluster: string;
   lane: string;
   clock: Clock;
-  /** How long one sync takes. */
+  /** How long one sync takes, ms. */
   syncMs?: number;
   keepItems?: number;
   keepMs?: number;
@@ -27,7 +27,7 @@ export class MemoryStore implements ChainStore {
   private synced = 0;
   private syncing = false;
   private waiting: { height: Height; done: () => void }[] = [];
-  /** A sync that began before the crash has no effect after it. */
+  /** Rises at a crash: a sync that began before has no effect afterwards. */
   private life = 0;
   private hung = false;
   private whenHealed: (() => void)[] = [];
@@ -76,12 +76,12 @@ export class MemoryStore implements ChainStore {
     return this.floors.floor(this.blocks.length, limits);
   }
 
-  /** Syncs as a disk does: not at all while it hangs. */
+  /** Syncs as a disk does. Does not return while the disk hangs. */
   async checkDisk(): Promise<void> {
     if (this.hung) await new Promise<void>((healed) => this.whenHealed.push(healed));
   }
 
-  /** From now on the disk takes writes and syncs none. */
+  /** From now on the disk accepts writes and syncs none. */
   hang(): void {
     this.hung = true;
   }
@@ -93,7 +93,7 @@ export class MemoryStore implements ChainStore {
 
   async close(): Promise<void> {}
 
-  /** The process dies: appends that were not synced never resolve, and their blocks are gone. */
+  /** The process dies: appends that were not synced never resolve, and their blocks are lost. */
   crash(): void {
     const kept = this.blocks.slice(0, this.synced);
     this.life++;

@@ -1,15 +1,17 @@
-// Containers and hosts on one machine: a pid namespace has processes of its own, as a container has. A network namespace
-// has addresses of its own, as a host has. Making one needs
-// root. Where the machine cannot, the tests that need it are skipped and counted by vitest.
+// Containers and hosts on one machine. A pid namespace has its own processes, like a container. A network namespace has
+// its own addresses, like a host. Both need root. Where the machine does not allow them, the tests that need them are
+// skipped, and vitest counts them.
 import { spawnSync } from 'node:child_process';
 
-/** The command line before a program that runs in a pid namespace of its own. It ends with its parent. */
+/** The command in front of a program that runs in its own pid namespace. It ends with its parent. */
 export const CONTAINER = ['/usr/bin/unshare', '-p', '-f', '--kill-child', '--mount-proc'] as const;
 
 const [program, ...flags] = CONTAINER;
 export const mayContain = spawnSync(program, [...flags, 'true']).status === 0;
 
-/** Two hosts: network namespaces on one bridge, with the addresses 2 and 3. This machine is address 1 of it. */
+/**
+ * Two hosts: network namespaces on one bridge, with the addresses 2 and 3. This machine has address 1 on the bridge.
+ */
 export class TwoHosts {
   private readonly tag = String(process.pid % 100_000);
   private readonly net = `10.${200 + (process.pid % 50)}.${process.pid % 250}`;
@@ -37,7 +39,7 @@ export class TwoHosts {
     return `${this.net}.${host + 2}`;
   }
 
-  /** The command line in front of a program that runs on that host. */
+  /** The command in front of a program that runs on that host. */
   on(host: number): string[] {
     return ['ip', 'netns', 'exec', this.names[host]!];
   }
@@ -53,7 +55,7 @@ function ip(...args: string[]): void {
   if (status !== 0) throw new Error(`ip ${args.join(' ')}: ${stderr}`);
 }
 
-/** True where this user may make hosts of that kind. */
+/** Whether this user may make such hosts. */
 export const mayNetwork = ((): boolean => {
   try {
     new TwoHosts().close();

@@ -1,5 +1,6 @@
-// Every `next` that a run of the program shows must run as it stands. The helpers that run the program hold each one
-// against oclif's own parser and the command's own flags, and against the cluster that the run itself was told to use.
+// Can every `next` command that the program shows be run as it stands? The helpers that run the program check each one
+// with oclif's parser and the flags of the command. They also check that it names the cluster of the run that showed
+// it.
 import { Config, Parser, type Command } from '@oclif/core';
 import { resolve } from 'node:path';
 import { shellWords } from './command-lines.js';
@@ -52,7 +53,7 @@ function targetOf(words: readonly string[]): { cluster: string | null; lane: str
 
 const WITHOUT_CLUSTER = /^(lab|context|explain|completion|chaos|config:validate)\b/;
 
-/** Why this line does not run, or not on the cluster of the run that showed it; null when it does. */
+/** Why this line does not run, or does not run on the cluster of the run that showed it. null when it does. */
 export async function nextProblem(line: string, shownBy: readonly string[]): Promise<string | null> {
   config ??= Config.load({ root });
   const known = await config;
@@ -85,11 +86,13 @@ export async function nextProblem(line: string, shownBy: readonly string[]): Pro
   return null;
 }
 
-/** These judge the configuration, or are about processes of this machine: what they answer is no fault of the line. */
+/**
+ * Not run: they report on the configuration or on processes of this machine, so a bad answer is no fault of the line.
+ */
 const NOT_RUN = /^(config:validate|lab:(?!status|logs)|context:(?!ls)|run|submit|completion|chaos|bench|stream:export)/;
-/** They go on until they are told to stop. */
+/** Commands that run until they are stopped, with the arguments that end them. */
 const ENDLESS: Record<string, string[]> = { watch: ['--count', '1'], wait: ['--timeout', '100ms'] };
-/** What the parser, and the search for a cluster, say of a line that does not run. */
+/** Error codes of the parser, and of the search for a cluster, that mean: this line does not run. */
 const CANNOT_RUN = new Set([
   'USAGE',
   'UNKNOWN_COMMAND',
@@ -102,7 +105,10 @@ const CANNOT_RUN = new Set([
 /** Runs a command line of the program in the place of the run that showed it. */
 type Runner = (argv: string[]) => Promise<{ code: number | null; stdout: string; stderr: string }>;
 
-/** The line as a test may run it: it only reads, or stops before its first write, and ends by itself. */
+/**
+ * The line in a form that a test may run: it only reads, or stops before its first write, and ends by itself. null: it
+ * may not be run.
+ */
 export async function harmless(line: string): Promise<string[] | null> {
   const words = shellWords(line).slice(1);
   config ??= Config.load({ root });
@@ -125,10 +131,10 @@ export async function harmless(line: string): Promise<string[] | null> {
   return [...words, ...more.filter((word, at) => !(word.startsWith('--') && has(word.slice(2))) || at > 0)];
 }
 
-/** A line of one shape is run once in a test file: the same command with the same flags. */
+/** A test file runs lines with the same command and the same flags only once. */
 const tried = new Set<string>();
 
-/** `corrected`: what was typed, without its mistake. Whether a cluster of that name exists is the operator's. */
+/** `corrected`: the line is what the user typed, without the mistake. It may name a cluster that does not exist. */
 async function runProblem(line: string, run: Runner, corrected: boolean): Promise<string | null> {
   const argv = await harmless(line);
   if (argv === null) return null;
@@ -145,14 +151,16 @@ async function runProblem(line: string, run: Runner, corrected: boolean): Promis
     : null;
 }
 
-/** Throws when a `next` of this run cannot be pasted as it is. `run`: what only reads is run, there and then. */
+/**
+ * Throws when a `next` of this run cannot be pasted as it is. With `run`, lines that only read are also run at once.
+ */
 export async function checkNext(
   args: readonly string[],
   { code, stdout, stderr }: { code: number | null; stdout: string; stderr: string },
   run?: Runner,
 ): Promise<void> {
   for (const line of nextLines(stdout, stderr)) {
-    // Where the settings are wrong, the next command meets the same settings.
+    // With wrong settings, the next command fails for the same reason.
     const mayRun = run !== undefined && code !== 78;
     const problem = (await nextProblem(line, args)) ?? (mayRun ? await runProblem(line, run, code === 64) : null);
     if (problem !== null) throw new Error(`seq ${args.join(' ')} says next: ${line}: ${problem}`);

@@ -1,5 +1,5 @@
-// Acts on the nodes of a lab: read one directly, change its keys, wait until it counts again and is identical to its
-// peers.
+// Acts on the nodes of a lab: reads one directly, changes its keys, or waits until it counts again and is identical to
+// the others.
 import { cpSync, rmSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import type { NodeView } from '../../src/core/protocol/types.js';
@@ -12,7 +12,7 @@ export async function clusterOf(lab: Lab): Promise<string> {
   return cluster;
 }
 
-/** What one node says of itself; throws when it does not answer. */
+/** What one node reports about itself. Throws when it does not answer. */
 export async function probe(lab: Lab, name: string, cluster: string): Promise<NodeView> {
   const node = new RedisNode({ id: name, url: lab.url(name), identity: { cluster, lane: '' } });
   try {
@@ -24,7 +24,7 @@ export async function probe(lab: Lab, name: string, cluster: string): Promise<No
   }
 }
 
-/** One plain client on one node, for changes that no script makes. */
+/** Changes that no script makes, through a plain client on one node. */
 export async function meddle<T>(lab: Lab, name: string, act: (redis: Redis) => Promise<T>): Promise<T> {
   const redis = new Redis(lab.port(name), '127.0.0.1');
   redis.on('error', () => undefined);
@@ -35,7 +35,7 @@ export async function meddle<T>(lab: Lab, name: string, act: (redis: Redis) => P
   }
 }
 
-/** Waits until the node is admitted under another incarnation than `before` ('': any). Returns the ms. */
+/** Waits until the node is admitted under another incarnation than `before` ('' = any). Returns the ms. */
 export async function untilAdmitted(
   lab: Lab,
   name: string,
@@ -51,7 +51,7 @@ export async function untilAdmitted(
   return { ms: performance.now() - from, view };
 }
 
-/** Waits until every node retains the same range, with the same block at every height. Writers continue meanwhile. */
+/** Waits until all nodes retain the same range with the same block at every height. Writers may continue meanwhile. */
 export async function untilIdentical(lab: Lab, limitMs = 120_000): Promise<void> {
   await lab.waitFor('identical nodes', limitMs, async () => {
     const streams = await readStreams(lab);
@@ -66,7 +66,7 @@ export async function untilIdentical(lab: Lab, limitMs = 120_000): Promise<void>
   });
 }
 
-/** A node's data directory, put aside or brought back. The server must not run while it is brought back. */
+/** Copies a node's data directory. The server must not run while its data is brought back. */
 export function copyData(from: string, to: string): void {
   rmSync(to, { recursive: true, force: true });
   cpSync(from, to, { recursive: true });

@@ -1,5 +1,5 @@
-// The documents as prose: paragraphs and list items without code blocks, tables, headings and link targets, and the
-// sentences of them. What reads documents for their words and their length shares this.
+// Reads documents as prose: paragraphs and list items, and their sentences. Code blocks, tables, headings and link
+// targets are left out. Tests of words and of sentence length share this.
 
 /** One paragraph or list item, and the line at which it begins. */
 export interface Paragraph {
@@ -29,7 +29,9 @@ export function paragraphs(markdown: string): Paragraph[] {
   return found;
 }
 
-/** The sentences of a paragraph. Inline code is one word; a full stop inside it, or in `e.g.`, ends nothing. */
+/**
+ * The sentences of a paragraph. Inline code counts as one word. A full stop inside it, or in `e.g.`, ends no sentence.
+ */
 export function sentences(text: string): string[] {
   return text
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')

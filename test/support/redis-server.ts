@@ -1,5 +1,6 @@
-// A real redis-server (or valkey-server) for one test: own process, own port on 127.0.0.1, own directory, gone
-// afterwards. Nothing global is used or left behind; what a test leaves running dies with the test process.
+// A real redis-server (or valkey-server) for one test. It has its own process, its own port on 127.0.0.1 and its own
+// directory, which is removed afterwards. It uses nothing global. A server that a test leaves running ends with the
+// test process.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +12,7 @@ export interface RedisOptions {
   persist?: 'none' | 'everysec' | 'always';
   /** Further command-line arguments, e.g. ['--maxmemory', '4mb']. */
   args?: string[];
-  /** A directory to use and to leave in place; default: a new one, removed by stop(). */
+  /** An existing directory that stop() must not remove. Default: a new one, removed by stop(). */
   dir?: string;
   port?: number;
 }
@@ -24,10 +25,10 @@ export interface RedisServer {
   /** Ends the process (SIGKILL: nothing is saved) and removes its directory. */
   stop(): Promise<void>;
   /**
-   * Sends a signal; for a deadly one resolves when the process is gone. The directory stays, so restart() may follow.
+   * Sends a signal. For a deadly one, resolves when the process is gone. The directory stays, so restart() may follow.
    */
   kill(signal?: NodeJS.Signals): Promise<void>;
-  /** Kills what still runs and starts again on the same port and directory. `wipe` removes the data first. */
+  /** Kills a running process and starts again on the same port and directory. `wipe` removes the data first. */
   restart(options?: {
     args?: string[];
     persist?: RedisOptions['persist'];
@@ -49,7 +50,7 @@ process.on('exit', () => {
   for (const dir of directories) rmSync(dir, { recursive: true, force: true });
 });
 
-/** The server program on PATH. */
+/** The path of the server program. */
 function redisServerPath(): string {
   for (const name of ['redis-server', 'valkey-server']) {
     for (const dir of (process.env['PATH'] ?? '').split(delimiter)) {
@@ -66,8 +67,8 @@ function redisServerPath(): string {
 }
 
 /**
- * Passes a port that was free a moment ago; with another one, when somebody else was faster (`address already in
- * use`).
+ * Calls `use` with a port that was free a moment ago. If another process took it first (`address already in use`),
+ * tries another port.
  */
 export async function onFreePort<T>(use: (port: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -86,7 +87,10 @@ async function exited(child: ChildProcess): Promise<void> {
   await new Promise((resolve) => child.once('exit', resolve));
 }
 
-/** The program, once its own output says that it is ready. Another process may answer on its port. */
+/**
+ * Starts the program and waits until its own output says that it is ready. A test connection would not do: another
+ * process may answer on its port.
+ */
 export async function launchServer(args: string[], ready: RegExp): Promise<ChildProcess> {
   const child = spawn(redisServerPath(), args, { stdio: ['ignore', 'pipe', 'pipe'] });
   running.add(child);
@@ -162,7 +166,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill(signal);
     if (!DEADLY.has(signal)) return;
-    // A stopped process takes only SIGKILL at once; anything else waits for SIGCONT.
+    // A stopped process handles only SIGKILL at once. Every other signal waits for SIGCONT.
     if (signal !== 'SIGKILL') child.kill('SIGCONT');
     await exited(child);
   }
@@ -190,7 +194,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
       }
       persist = next.persist ?? persist;
       args = next.args ?? args;
-      // Whoever looks for a free port holds each one for a moment.
+      // A process that searches for a free port holds each port for a moment.
       for (const end = Date.now() + READY_LIMIT_MS; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
         try {
           child = await launch(port, dir, persist, args);

@@ -1,4 +1,4 @@
-// Runs the built program as a person would, in a home of its own.
+// Runs the built program as a person would, with its own home folder.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

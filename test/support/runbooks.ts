@@ -1,5 +1,6 @@
-// The pages of docs/RUNBOOKS.md, read from the Markdown, and the lab in the state that each page is about. The lines of
-// a page are run as they stand: a comment says what is to be seen (`# exits 1, shows r3`), without one: exit 0.
+// Do the pages of docs/RUNBOOKS.md work? Each page is read from the Markdown, and the lab is brought into the state
+// that the page is about. Then its lines are run as they stand. A comment in the page says what to expect (`# exits 1,
+// shows r3`). Without a comment, the line must exit 0.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -46,7 +47,8 @@ export const pages: Page[] = readFileSync(join(root, 'docs/RUNBOOKS.md'), 'utf8'
   });
 
 const home = newHome();
-// A slow test machine must not make nodes look dead. (Only for the commands here: sequencers have their own settings.)
+// A slow test machine must not make nodes appear dead. (This is only for the commands here: sequencers have their own
+// settings.)
 const env = { SEQ_NODE_TIMEOUT: '700ms' };
 const SEQUENCERS = ['seq-a', 'seq-b'];
 const UP = [
@@ -98,12 +100,12 @@ async function portsOf(): Promise<{ nodes: RedisNode[]; cluster: string; close()
 }
 let newServer: RedisServer | undefined;
 let spareServer: RedisServer | undefined;
-/** The placeholder for an address in a page. */
+/** The placeholder for an address in a page, and the real address. */
 const addresses = new Map<string, string>();
 const located = (line: string) => [...addresses].reduce((text, [name, url]) => text.replaceAll(name, url), line);
 const STOP = SEQUENCERS.map((name) => `lab kill ${name} --signal SIGTERM`);
 
-/** Makes a leader that died after its block had reached one node. */
+/** Leaves the state after a leader that died when its block had reached one node. */
 async function halfWritten({ rival = false } = {}): Promise<void> {
   await done(...STOP);
   const { nodes, cluster, close } = await portsOf();
@@ -115,7 +117,7 @@ async function halfWritten({ rival = false } = {}): Promise<void> {
     writer.epoch = view.value.epoch;
     writer.config = view.value.config;
     await writer.lead();
-    // It dies at once: its record is not there for a sequencer that lags.
+    // The leader dies at once, so nobody may wait for it as for a sequencer that is behind.
     await writer.leave();
     const { height, hash } = writer.chain;
     const block = (text: string) =>
@@ -129,7 +131,7 @@ async function halfWritten({ rival = false } = {}): Promise<void> {
   }
 }
 
-/** Writes other bytes into one entry of one node. */
+/** Changes the bytes of one entry of one node. */
 const EDIT = `local entries = redis.call('XRANGE', KEYS[1], '-', '+')
 redis.call('DEL', KEYS[1])
 for at, entry in ipairs(entries) do
@@ -139,7 +141,8 @@ for at, entry in ipairs(entries) do
 end`;
 
 /**
- * What a sequencer says whose clock is 25 h behind; right again without `clockOffMs`. No clock of this machine is set.
+ * Announces a sequencer whose clock is 25 h behind. Without `clockOffMs`, its clock is right. No clock of this machine
+ * is changed.
  */
 async function clockOf(extra: Record<string, string>, ttlMs: number): Promise<void> {
   const { nodes, close } = await portsOf();
@@ -179,7 +182,7 @@ export const STATES: Record<string, () => Promise<unknown>> = {
     ),
   'A divergent node': () => onNode('r3', (redis) => redis.eval(EDIT, 1, 'seq:block:stream')),
   'A pending block': () => halfWritten().then(() => noLeader()),
-  // No leader makes two blocks at one height under one epoch. Somebody wrote this one by hand.
+  // No leader makes two blocks at one height under one epoch: somebody wrote this one by hand.
   'A conflict': () => halfWritten({ rival: true }).then(() => noLeader()),
   Flapping: () =>
     done(
@@ -209,7 +212,7 @@ export const STATES: Record<string, () => Promise<unknown>> = {
       addresses.set(`redis://${name.toUpperCase()}:PORT`, (await rows()).get(name)?.url ?? '');
     addresses.set('redis://R4:PORT', spareServer.url);
   },
-  // The last page: what starts the lab's sequencers knows the old address.
+  // The last page: the supervisor of the lab's sequencers knows only the old address.
   'Moving a node': async () => {
     newServer = await startRedis();
     for (const name of ['r1', 'r2'])
@@ -228,13 +231,13 @@ const BEFORE: Record<string, () => Promise<unknown>> = {
     }),
 };
 
-/** Until the dead leader's locks have run out. */
+/** Waits until the locks of the dead leader have expired. */
 const noLeader = () =>
   waitUntil({ what: 'nobody to lead', timeoutMs: 120_000, everyMs: 100 }, async () =>
     (await data('status -c lab'))['leader'] === null ? true : undefined,
   );
 
-/** The state in which every page finds the lab, and leaves it. */
+/** The state in which every page finds the lab, and in which it leaves the lab. */
 export async function healthy(): Promise<void> {
   const all = [...(await rows()).values()];
   const fix = all.flatMap(({ name, state }) =>

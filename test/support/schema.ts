@@ -1,9 +1,9 @@
-// Holds a command's JSON answer to the schema that ships with the package (schemas/<kind>.json describes `data`).
+// Does a command's JSON answer fit the schema in the package? schemas/<kind>.json describes `data`.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Ajv } from 'ajv';
 
-/** What is wrong with it, '' when nothing is. */
+/** What does not fit, or ''. */
 export function schemaProblems(document: { kind: string; data: unknown }): string {
   const path = fileURLToPath(new URL(`../../schemas/${document.kind}.json`, import.meta.url));
   const ajv = new Ajv({ allErrors: true, allowUnionTypes: true, strict: false });

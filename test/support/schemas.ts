@@ -1,5 +1,5 @@
-// Holds a command's JSON against the schemas that ship with the package: the envelope, and `data` by its kind (null
-// is enough on failure).
+// Does a command's JSON fit the schemas in the package? The envelope is checked, and `data` by its kind (null is enough
+// on failure).
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Ajv, type ValidateFunction } from 'ajv';
@@ -24,7 +24,7 @@ function validator(name: string): ValidateFunction {
   return found;
 }
 
-/** Each violation as a line; empty when there is none. */
+/** One line for each violation. Empty if there is none. */
 export function schemaProblems(document: unknown): string[] {
   const problems = (name: string, value: unknown): string[] => {
     const validate = validator(name);

@@ -1,4 +1,4 @@
-// One `seq run` with an environment, a log reader and a place of its own, for tests of where a sequencer runs.
+// Runs one `seq run` with its own environment, log reader and folder, for tests of where a sequencer runs.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, vi } from 'vitest';
@@ -11,20 +11,20 @@ export interface SequencerProcess {
   /** Lines of its log so far, parsed. */
   lines(): Record<string, unknown>[];
   stderr(): string;
-  /** The first line whose message or code fits. Waits for it. */
+  /** Waits for the first line whose message or code matches. */
   line(pattern: RegExp): Promise<Record<string, unknown>>;
-  /** Its address, once it listens. */
+  /** Its address. Waits until it listens. */
   url(): Promise<string>;
   ended: Promise<number | null>;
-  /** SIGTERM, then its exit code. */
+  /** Sends SIGTERM and returns the exit code. */
   stop(): Promise<number | null>;
 }
 
 export interface SequencerOptions {
   env?: Record<string, string | undefined>;
-  /** A command line in front of it, e.g. a container's. */
+  /** A command in front of it, e.g. a container's. */
   before?: readonly string[];
-  /** false: nobody reads its log until read() is called by the test. */
+  /** false: nobody reads its log until the test calls read(). */
   reads?: boolean;
   cwd?: string;
 }

@@ -1,4 +1,4 @@
-// Runs the built program from outside, in a home of its own, and returns everything it said.
+// Runs the built program as a process, with its own home folder, and returns everything that it wrote.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,8 @@ export interface RunOptions {
   input?: string;
   cwd?: string;
   limitMs?: number;
-  /** While it runs. */ during?: (child: ChildProcess) => void | Promise<void>;
+  /** Called while the program runs. */
+  during?: (child: ChildProcess) => void | Promise<void>;
 }
 
 const homes: string[] = [];
@@ -38,7 +39,7 @@ export function newHome(): string {
   return home;
 }
 
-/** The environment of one home: no variables of this process, no colour rules, no settings from outside. */
+/** The environment for a home folder: without the variables of this process, colour rules and outside settings. */
 export function environment(home: string, more: Record<string, string | undefined> = {}): NodeJS.ProcessEnv {
   const { PATH, LANG } = process.env;
   return {

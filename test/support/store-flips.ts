@@ -1,5 +1,6 @@
-// A process that flips one bit of a store, opens it, and says what it found; then the next bit. It ends by a signal where
-// LMDB walks over a damaged page. Arguments: the good file, a folder, the seed, how many flips.
+// A process that flips one bit of a store, opens the store and reports what it found, then does the same with another
+// bit. If LMDB follows a damaged page, a signal may end this process. Arguments: the good file, a folder, the
+// seed, how many flips.
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SeqError } from '../../src/core/errors.js';
@@ -70,7 +71,7 @@ async function readAll(dir: string): Promise<string> {
   }
 }
 
-/** As a sequencer does: it opens, looks through all of it once, and then answers. */
+/** As a sequencer does: opens the store, checks all of it once, and then answers from it. */
 async function openAll(dir: string): Promise<string> {
   const store = await openStore({ dir, cluster: 'c1', lane: '' });
   try {

@@ -1,5 +1,5 @@
-// A process that appends to a store as fast as it can, several blocks in flight, and says on stdout what is synced.
-// Arguments: directory, cluster. It never ends by itself.
+// A process that appends to a store as fast as it can, with several blocks in flight, and reports on stdout what is
+// synced. Arguments: directory, cluster. It never ends by itself.
 import { encodeItems } from '../../src/core/chain/items.js';
 import { makeBlock } from '../../src/core/chain/block.js';
 import { openStore } from '../../src/core/store/lmdb-store.js';

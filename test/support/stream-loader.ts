@@ -1,6 +1,6 @@
-// Fills real servers with long valid streams, faster than any leader would: one XADD after the other straight into
-// the sockets, then the record that belongs to them. For measuring readers; the nodes end admitted, identical, and
-// led by nobody who works.
+// Fills real servers with long valid streams, faster than any leader would, for measurements of readers. It sends one
+// XADD after the other to the sockets, then the record that fits. At the end the nodes are admitted and identical, and
+// no process leads.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { RedisNode } from '../../src/core/redis/node.js';
@@ -60,7 +60,7 @@ function command(...words: string[]): string {
   return `*${words.length}\r\n${words.map((word) => `$${word.length}\r\n${word}\r\n`).join('')}`;
 }
 
-/** One socket; counts the answers, which are one line each but for ids (two). */
+/** One socket. Counts the answers: each is one line, except an id, which has two. */
 class Load {
   private readonly socket: Socket;
   private answers = 0;

@@ -1,6 +1,6 @@
-// Strikes a command in the middle of a change: it talks to the nodes through proxies, and from the call named on the
-// first node runs it while its answer is held, and the others never hear of it. At that moment, really half done, the
-// process is ended.
+// Ends a command in the middle of a change. The command reaches the nodes through proxies. From the chosen call on, the
+// first node runs the call, its answer is held back, and the other nodes get nothing. At this moment the change is
+// really half done, and the process is ended.
 import { spawn } from 'node:child_process';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { ScriptName } from '../../src/core/protocol/types.js';
@@ -10,14 +10,14 @@ import { bin, environment, runSeq, type Ran } from './spawn-seq.js';
 const LIMIT_MS = 120_000;
 
 export interface Struck extends Ran {
-  /** The node that ran it; '' when the command ended before that call. */
+  /** The node that ran the call. '' when the command ended before it. */
   at: string;
 }
 
 /**
- * Runs `seq ARGS --node …` (behind a dry run that gives its digest, where there is one) and ends it with the signal
- * when the `nth` call of that script has run on one node alone. `before`: when that call was about to be made, and runs
- * nowhere.
+ * Runs `seq ARGS --node …`, with the digest of a dry run if there is one. Ends it with the signal when the `nth` call
+ * of that script has run on one node only. `before`: ends it when the call is about to be sent, so that it runs on no
+ * node.
  */
 export async function strike(
   home: string,
@@ -63,7 +63,7 @@ export async function strike(
           if (!held || (first === id && !before)) upstream.write(chunk);
         });
         upstream.on('data', (chunk) => {
-          // A script that the server does not know yet has not run. It is sent again.
+          // A server that does not know a script has not run it. The command sends it again.
           if (asked && first === id && !chunk.includes('NOSCRIPT') && !/^\$40\r\n/.test(chunk.toString('latin1'))) {
             held = true;
             struck(id);
@@ -79,7 +79,7 @@ export async function strike(
   );
   const startedAt = performance.now();
   const flags = servers.flatMap(({ id, url }) => ['--node', `${id}=${url}`]);
-  // A plan may depend on the addresses, so it is made through the same ones.
+  // A plan may depend on the addresses, so the dry run uses the same proxies.
   const planned =
     dryRun === null
       ? []

@@ -1,2 +1,2 @@
-// The network's ways to fail, for tests: the same proxy that `seq chaos` puts between sequencers and nodes.
+// Network faults for tests: the same proxy that `seq chaos` puts between sequencers and nodes.
 export { startTcpProxy, type TcpProxy } from '../../src/lab/tcp-proxy.js';

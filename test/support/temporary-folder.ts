@@ -1,10 +1,10 @@
-// One folder for everything that a run of the tests leaves below the folder for temporary files. A worker process can
-// be ended before its own handlers run, so the process that started the workers removes it.
+// One folder for all temporary files of a test run. A worker process may be killed before its own handlers run, so the
+// process that started the workers removes the folder.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Called by vitest before the first worker starts. What it returns is called after the last one has ended. */
+/** vitest calls this before the first worker starts. It calls the returned function after the last one has ended. */
 export default function setup(): () => void {
   const before = process.env['TMPDIR'];
   const folder = mkdtempSync(join(tmpdir(), 'seq-')); // short: paths of sockets have a limit

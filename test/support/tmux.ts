@@ -1,4 +1,5 @@
-// A real terminal for one test: a tmux server of its own, keys in, screen out. Waits for content, never for time.
+// A real terminal for one test: its own tmux server. Keys go in, the screen comes out. Waits for content, never for
+// time.
 import { execFileSync, spawnSync } from 'node:child_process';
 
 let servers = 0;

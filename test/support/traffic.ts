@@ -1,6 +1,6 @@
-// Clients that submit to a cluster of real processes all the while, whatever is done to it, and what must hold
-// afterwards: every item that was acknowledged is in the chain exactly once, where its receipt says, in its client's
-// order; stores are equal, nodes identical.
+// Does a cluster of real processes keep its promises to clients during faults? Clients submit all the time. Afterwards,
+// every acknowledged item must be in the chain exactly once, at the place in its receipt, in its client's order. Stores
+// must be equal and nodes identical.
 import { expect } from 'vitest';
 import { blockHash, genesisHash } from '../../src/core/chain/block.js';
 import { decodeBlockData, itemDigest, keysOf } from '../../src/core/chain/items.js';
@@ -17,12 +17,12 @@ const BATCH = 3;
 const ANSWER_MS = 1500;
 const GIVE_UP_MS = 5000;
 
-/** One client: a batch, its receipts, the next batch; the same keys again until it has them. */
+/** One client. It sends a batch, with the same keys again until it has the receipts, and then the next batch. */
 export class Traffic {
   readonly acknowledged: Acknowledged[] = [];
   /** Answers that no client should ever get. */
   readonly wrong: string[] = [];
-  /** Requests that had to be sent again. */
+  /** How many requests had to be sent again. */
   retries = 0;
   private running = true;
   private stoppedAt = Infinity;
@@ -93,7 +93,7 @@ export class Traffic {
   }
 }
 
-/** The committed chain 1…to as one sequencer serves it, every hash and link recomputed. */
+/** The committed chain 1…to as one sequencer serves it. Every hash and link is recomputed. */
 export async function chainOf(lab: Lab, name: string, to: number, cluster: string): Promise<CommittedBlock[]> {
   if (to < 1) return [];
   const answer = await lab.http(name, 'GET', `/v1/blocks?from=1&to=${to}`, { limitMs: 120_000 });
@@ -134,8 +134,7 @@ export function itemsOf(chain: readonly CommittedBlock[]): RoutedSubmission[] {
 
 /**
  * Waits until every running sequencer has all that was acknowledged, then checks everything that must hold. `nodes`:
- * those that must be
- * identical (default: all). Returns the chain.
+ * the nodes that must be identical (default: all). Returns the chain.
  */
 export async function checkAll(
   lab: Lab,
@@ -198,7 +197,7 @@ async function checkNodes(lab: Lab, names: string[], chain: readonly CommittedBl
   }
 }
 
-/** `seq stream tail` reads the same from the nodes by quorum. */
+/** Checks that `seq stream tail` reads the same from the nodes by quorum. */
 async function checkTail(lab: Lab, items: readonly RoutedSubmission[], to: number): Promise<void> {
   const args = [
     'stream',
@@ -221,7 +220,7 @@ async function checkTail(lab: Lab, items: readonly RoutedSubmission[], to: numbe
   );
 }
 
-/** The log of a process as objects, from a byte offset on; a line that is not JSON fails. */
+/** The log of a process as objects, from a byte offset on. A line that is not JSON fails. */
 export function logLines(lab: Lab, name: string, last = 100_000): Record<string, unknown>[] {
   return lab.log(name, last).map((line) => {
     try {

@@ -1,5 +1,4 @@
-// A whole cluster under virtual time: in-memory nodes, real sequencers (the shipped engine), a clock that moves when
-// told to.
+// A whole cluster in virtual time: in-memory nodes, sequencers with the real engine, and a clock that a test moves.
 import { quorumOf, type Limits, type Timing } from '../../src/core/config.js';
 import type { SeqEvent } from '../../src/core/events.js';
 import { Inbox } from '../../src/core/sequencer/lead/inbox.js';
@@ -34,12 +33,12 @@ export interface VirtualOptions {
   producer?: (id: string) => Producer;
 }
 
-/** A port whose sequencer can be cut off from the node: calls go out and are never heard of again. */
+/** A port whose sequencer can be cut off from the node: calls are sent and never answered. */
 class SwitchablePort implements NodePort {
   cut = false;
-  /** The server that the tail's connection reaches, when it is another one than the calls reach. */
+  /** The server that the tail's connection reaches, if it is another one than for the calls. */
   tailsAt: MemoryNode | null = null;
-  /** How many ms a call takes that carries so many blocks and bytes; nothing takes time without it. */
+  /** The ms that a call with this many blocks and bytes takes. null: no time. */
   takes: ((blocks: number, bytes: number) => number) | null = null;
   private cuts = 0;
   constructor(
@@ -134,14 +133,14 @@ function seededRandom(seed: number): Random {
 }
 
 export class VirtualCluster {
-  /** What this sequencer waits for before it opens a member that it was not told of. */
+  /** What this sequencer waits for before it opens a member that is not on its list. */
   mayOpen: (id: string) => Promise<void> = () => Promise.resolve();
   readonly clock = new ManualClock();
   readonly servers: MemoryServer[];
   readonly sequencers: VirtualSequencer[] = [];
   /** Servers that nodes can be moved to, by address. */
   readonly elsewhere = new Map<string, MemoryServer>();
-  /** How much the clock of each node is ahead of the others, in their order. */
+  /** How far the clock of each node is ahead of the others, ms, in the order of the nodes. */
   readonly nodeAheadMs: number[] = [];
   readonly timing: Timing;
   readonly limits: Limits;
@@ -175,7 +174,7 @@ export class VirtualCluster {
     return quorumOf(this.servers.length);
   }
 
-  /** Starts a sequencer on a store of its own (or a kept one). */
+  /** Starts a sequencer with a new store, or with the given one. */
   start(
     id: string,
     store = new MemoryStore({ cluster: CLUSTER, lane: IDENTITY.lane, clock: this.clock }),
@@ -253,7 +252,7 @@ export class VirtualCluster {
     return this.sequencers.find((one) => one.sequencer.status().role === 'leader');
   }
 
-  /** Moves time until `holds`, in steps; throws after `limitMs` of virtual time. */
+  /** Moves time in steps until `holds` is true. Throws after `limitMs` of virtual time. */
   async until(holds: () => boolean, limitMs: number, what = 'the condition'): Promise<number> {
     const from = this.clock.now();
     while (!holds()) {
@@ -267,7 +266,7 @@ export class VirtualCluster {
     return this.clock.now() - from;
   }
 
-  /** hash by height of one node's stream. */
+  /** One node's stream: height → hash. */
   chainOf(server: MemoryServer): Map<number, string> {
     return new Map(server.state.entries.map((entry) => [entry.height, entry.hash]));
   }

@@ -1,5 +1,6 @@
-// Looks at nodes as words, for tests of the watch: `x9@3` holds block x at head 9 under epoch 3 and seq-a's lock; `-`
-// before it: lock free; `b:` seq-b's; `?` no answer; suffixes `r` restarted, `e7` node epoch 7.
+// Makes probes of nodes from short words, for tests of the watch. `x9@3` has block x at head 9 under epoch 3, and seq-a
+// has the lock. `-` in front: the lock is free. `b:` in front: seq-b has it. `?`: no answer. Suffixes: `r` restarted,
+// `e7` node epoch 7.
 import type { NodeProbe } from '../../src/core/view/cluster-view.js';
 import type { Entry, NodeView, Presence } from '../../src/core/protocol/types.js';
 import { initialState, reduce } from '../../src/tui/model.js';
