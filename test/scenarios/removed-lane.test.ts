@@ -1,5 +1,5 @@
-// A lane is removed (`seq lane rm`) while a sequencer of it cannot be seen: it stood still, so that its presence record
-// had expired. It must end, and not wait for ever for nodes that will never answer it again.
+// Does a sequencer end when its lane was removed (`seq lane rm`) while nobody saw it? It was paused, so that its presence
+// record had expired. It must not wait for ever for nodes that will never answer it again.
 import { expect, test } from 'vitest';
 import type { SeqError } from '../../src/core/errors.js';
 import { memoryIdentity } from '../support/memory-node.js';
@@ -26,7 +26,7 @@ async function led() {
 }
 
 test.each([['all of the nodes', ['r1', 'r2', 'r3']] as const, ['a quorum of them', ['r1', 'r3']] as const])(
-  'removed lane: %s have given it up → leader and follower end with LANE_REMOVED',
+  'removed lane: %s are retired → leader and follower end with LANE_REMOVED',
   async (_, ids) => {
     const { cluster, ended } = await led();
     retire(cluster, ids, 'removed');
@@ -39,9 +39,9 @@ test.each([['all of the nodes', ['r1', 'r2', 'r3']] as const, ['a quorum of them
 );
 
 test.each([
-  ['one node of three has given it up: the removal was broken off', ['r3'], 'removed'],
+  ['one node of three is retired, because the removal was interrupted', ['r3'], 'removed'],
   ['one node was retired for another reason', ['r3'], '-'],
-] as const)('removed lane: %s → it is led as before', async (_, ids, movedTo) => {
+] as const)('removed lane: %s → the leader goes on', async (_, ids, movedTo) => {
   const { cluster, a, ended } = await led();
   retire(cluster, ids, movedTo);
   const { height } = a.store.head();

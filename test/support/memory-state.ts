@@ -44,7 +44,7 @@ export interface MemoryRecord {
   challenge: string;
   /** The configuration that the node knows, or ''. */
   config: string;
-  /** Only in a retired node. */
+  /** Set in a retired node only: its new address, 'removed' after the removal of its lane, or '-'. */
   movedTo?: string;
 }
 
