@@ -37,6 +37,7 @@ export const LONG = {
   'test/cli/package.test.ts': COMMANDS,
   'test/cli/runbooks.test.ts': COMMANDS,
   'test/integration/acl.test.ts': COMMANDS,
+  'test/integration/addresses.test.ts': LEASES,
   'test/integration/agreed-settings.test.ts': LEASES,
   'test/integration/broken-off.test.ts': LEASES,
   'test/integration/bundle.test.ts': COMMANDS,

@@ -10,6 +10,7 @@ export type AlarmCode =
   | TermAlarmCode
   | ErrorCode
   | 'CATCH_UP_FAILED'
+  | 'NODE_ADDRESS'
   | 'NOT_CONFIGURED'
   | 'RETRY_BACKOFF'
   | 'STORE_STALLED'

@@ -85,6 +85,8 @@ export interface NodePort {
    * without this method keeps its address.
    */
   moveTo?(url: string): void;
+  /** The same node at another address, with the same credentials, on connections of its own. The caller closes it. */
+  elsewhere?(url: string): NodePort;
   /** Grows each time the connection is lost. Data that was read before may be stale. */
   readonly connectionGeneration: number;
   close(): Promise<void>;

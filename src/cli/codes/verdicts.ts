@@ -185,8 +185,12 @@ export const VERDICTS = {
   },
   NODE_ADDRESS: {
     meaning:
-      'The listed address does not show the memory that counts as this node: the address in the configuration does.',
-    causes: ['the list names a replica, another server, a replaced one, or an address where nobody answers'],
+      'Two addresses are known for a node, and the server at one of them is not the node. The message says which of ' +
+      'them is asked, and why.',
+    causes: [
+      'the list names a replica, another server, a replaced one, or an address where nobody answers',
+      'the address in the configuration is not reached from here',
+    ],
     todo: ['seq node list', 'list the address that the message names'],
   },
   CLOCK_OFF: {

@@ -3,6 +3,7 @@
 // (cluster/identity.ts).
 import { quorumOf } from '../../core/config.js';
 import type { FuelPort } from '../../core/dialect-fuel/types.js';
+import { showsMemory, whichAddress } from '../../core/nodes/node-address.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
 import type { BenchServer, Clock, ClusterIdentity, NodeCheckup, NodePort } from '../../core/ports.js';
 import type { NodeReply, NodeView } from '../../core/protocol/types.js';
@@ -175,25 +176,22 @@ class Opening {
   }
 
   /**
-   * An address is a hint: the memory decides which server is the node. Where the listed address does not show the
-   * memory that counts, the configuration's address is tried, also after a replacement. Returns the entry of the server
-   * that shows it.
+   * An address is a hint: the memory decides which server is the node (nodes/node-address.ts). Where the listed address
+   * does not show the memory that counts, the configuration's address is asked, too. Returns the entry that is better.
    */
   private async atEither(entry: Entry, configuration: Configuration, env: NodeJS.ProcessEnv): Promise<Entry> {
     const { id } = entry.address;
     const member = memberOf(configuration, id);
-    if (member === undefined || member.memory === '') return entry;
-    const shows = (reply: NodeReply<NodeView> | undefined): boolean =>
-      reply?.outcome === 'accepted' &&
-      reply.value.admission === 'admitted' &&
-      reply.value.incarnation === member.memory;
-    if (shows(this.views.get(id)) || this.port(entry).url === member.url) return entry;
+    if (member === undefined || this.port(entry).url === member.url) return entry;
+    const { cluster } = this.identity;
+    const listed = this.views.get(id) ?? null;
+    if (showsMemory(listed, member, cluster)) return entry;
     const address = await addressOf({ id, url: member.url, ...this.settings.unlisted }, id, env);
     const other: Entry = { address, listed: entry.listed, guessed: false };
     await this.open([other]);
-    const reply = await this.port(other).call({ script: 'inspect' }, this.settings.nodeTimeoutMs);
-    if (!shows(reply)) return entry;
-    this.views.set(id, reply);
+    const agreed = await this.port(other).call({ script: 'inspect' }, this.settings.nodeTimeoutMs);
+    if (whichAddress(member, cluster, { listed, agreed }) === 'listed') return entry;
+    this.views.set(id, agreed);
     return other;
   }
 

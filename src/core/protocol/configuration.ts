@@ -3,7 +3,7 @@
 // means. It is one line of text, which every node stores in its record and every claim carries:
 // `17.0 dedup-ms=86400000 dedup-items=1000000 max-block=1048576 | r1=ab12@redis://10.0.0.1:6379 r3=-@redis://10.0.0.3`
 // The version (epoch and turn of the term that made it) comes first, then the settings, then the members. A member is
-// `<id>=<memory>@<address>`. A node that was replaced has `#<version>` behind its address.
+// `<id>=<memory>@<address>`. A node that was replaced, or that joined, has `#<version>` behind its address.
 import { quorumOf } from './quorum.js';
 import { MAX_NUMBER, type Epoch } from './types.js';
 
@@ -18,9 +18,9 @@ export interface Member {
   id: string;
   /** The incarnation that counts; '': none does yet. */
   memory: string;
-  /** The address, without secrets. It is only a hint, unless the node was replaced. */
+  /** The address, without secrets. It is only a hint, unless a leader gave it to the node. */
   url: string;
-  /** The version that moved the node to this address; absent: it was never moved. */
+  /** The version that gave the node this address: it was replaced, or joined. Absent: it is a node from the start. */
   since?: string;
 }
 
@@ -242,10 +242,13 @@ export function withMemory(
 }
 
 export function withMember(configuration: Configuration, member: Member, by: Epoch | Version): Configuration {
+  const version = typeof by === 'number' ? nextVersion(configuration.version, by) : by;
+  // A node of this id may have been a member before, on another server, and lists may still name that server.
+  const added = writable({ ...member, since: versionText(version) });
   return {
-    version: typeof by === 'number' ? nextVersion(configuration.version, by) : by,
+    version,
     settings: configuration.settings,
-    members: sorted([...configuration.members.filter(({ id }) => id !== member.id), writable(member)]),
+    members: sorted([...configuration.members.filter(({ id }) => id !== member.id), added]),
   };
 }
 

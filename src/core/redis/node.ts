@@ -206,6 +206,11 @@ export class RedisNode implements NodePort {
     for (const listener of this.listeners.keys()) this.listeners.set(listener, this.lines.hints.add(listener));
   }
 
+  elsewhere(url: string): RedisNode {
+    const { sentinel, ...options } = this.options;
+    return new RedisNode({ ...options, url, ...(sentinel && parseSentinelUrl(url) !== null ? { sentinel } : {}) });
+  }
+
   private open(url: string, watched: SentinelSettings | undefined): Lines {
     const named = parseSentinelUrl(url);
     const address = named === null ? parseNodeUrl(url) : { ...parseNodeUrl(named.url), redacted: url };

@@ -36,6 +36,7 @@ import {
   type ProbeResult,
 } from '../nodes/probe.js';
 import { Membership } from './lead/membership.js';
+import { NodeAddresses } from './lead/node-addresses.js';
 import { OwnPresence } from './own-presence.js';
 import { Presences } from './presence.js';
 import { StoreRepairs } from './store-repairs.js';
@@ -63,6 +64,8 @@ const SUCCESSOR_FIRST_MS = 8;
 const AFTER_RELEASE_MS = 30;
 /** A sync may take as long as a lease, and at least this long: a busy disk is no disk that hangs. */
 const SYNC_LIMIT_MS = 1000;
+/** How many polls apart a node is sought at its other address. */
+const ADDRESS_POLLS = 4;
 const KEYS_IN_DOUBT = 'its store makes anew what it remembers of keys';
 /** A follower holds at most this much payload of one node, when every block is as large as allowed. */
 const FOLLOW_BYTES = 16 * 1024 * 1024;
@@ -90,6 +93,7 @@ export class Sequencer implements SequencerApi {
   private awaitingSuccessor = false;
   private readonly backoff: RetryBackoff;
   private readonly membership: Membership;
+  private readonly addresses: NodeAddresses;
   private readonly retention: Retention;
   private readonly damage: DamageReports;
   private readonly renewals: Renewals;
@@ -125,6 +129,7 @@ export class Sequencer implements SequencerApi {
     this.failure = new Promise((resolve) => (this.settleFailure = resolve));
     // A part that needs a later one is given a function, which is called only when all of them are there.
     this.membership = this.makeMembership();
+    this.addresses = this.makeAddresses();
     this.chainTime = new ChainTime(() => this.membership.quorum);
     this.clocks = new ClockWatch(emit);
     this.clusterState = new ClusterState(nodes, this.membership, emit);
@@ -161,6 +166,17 @@ export class Sequencer implements SequencerApi {
       adopts: adoptNodes,
       changed: () => this.follower.restart(),
       opened: (id) => this.memberOpened(id),
+    });
+  }
+
+  private makeAddresses(): NodeAddresses {
+    const { nodes, clock, identity, timing, emit } = this.options;
+    return new NodeAddresses({
+      ...{ nodes, clock, emit },
+      cluster: identity.cluster,
+      everyMs: ADDRESS_POLLS * timing.pollMs,
+      nodeTimeoutMs: timing.nodeTimeoutMs,
+      configuration: () => this.membership.configuration,
     });
   }
 
@@ -347,6 +363,7 @@ export class Sequencer implements SequencerApi {
     for (const node of nodes) this.heedRequests(node);
     this.presences.start();
     this.follower.start();
+    this.addresses.start();
     void this.storeRepairs.scrub();
     this.turn();
   }
@@ -378,6 +395,7 @@ export class Sequencer implements SequencerApi {
       inbox.stop(reason);
       this.ended.abort();
       this.follower.stop();
+      this.addresses.stop();
       const led = this.term !== null;
       await this.term;
       this.awaitingSuccessor = led;

@@ -15,6 +15,7 @@ import {
   type Configuration,
   type Version,
 } from '../../protocol/configuration.js';
+import { showsMemory } from '../../nodes/node-address.js';
 import { quorumOf } from '../../protocol/quorum.js';
 import type { ProbeResult } from '../../nodes/probe.js';
 
@@ -86,7 +87,7 @@ export class Membership {
         ? reply.value.config
         : '',
     );
-    return this.take(this.chosen(shown) ?? this.first(seen));
+    return this.take(this.chosen(shown) ?? this.first(seen), seen);
   }
 
   /**
@@ -104,7 +105,7 @@ export class Membership {
   }
 
   /** Takes a configuration that a term of this process has made or learnt. Returns as `learn` does. */
-  take(configuration: Configuration | null): string[] {
+  take(configuration: Configuration | null, seen: ProbeResult | null = null): string[] {
     this.configuration = configuration;
     const members = configuration === null ? this.members : idsOf(configuration.members);
     if (members !== this.members) {
@@ -117,8 +118,11 @@ export class Membership {
       const last = this.followed.get(id);
       if (version === null || (last !== undefined && compareVersions(version, last) <= 0)) return [];
       this.followed.set(id, version);
-      const port = this.options.nodes.find((one) => one.id === id);
+      const at = this.options.nodes.findIndex((one) => one.id === id);
+      const port = this.options.nodes[at];
       if (!port?.moveTo || port.url === url) return [];
+      // The address of the list may be another name of the same server.
+      if (showsMemory(seen?.replies[at] ?? null, memberOf(configuration, id)!, this.options.cluster)) return [];
       port.moveTo(url);
       return [id];
     });
