@@ -613,6 +613,38 @@ test('store: of 100 GiB → opens, grows and is read, with hardly any memory', a
   expect((await store()).head().height, 'opened again').toBe(52);
 });
 
+test('store: a damaged page beyond those that every start looks at → found by the start after a crash', async () => {
+  const maker = new ChainMaker();
+  const chain = await store();
+  const [blocks, each] = [100, 2500];
+  const key = (number: number): string => String(number).padStart(250, 'k');
+  for (let height = 0; height < blocks; height++) {
+    const items = Array.from({ length: each }, (_, at) => ({ key: key(height * each + at), data: text('x') }));
+    await chain.append(maker.block(items));
+  }
+  const last = key(blocks * each - 1);
+  const inLeaf = Buffer.concat([Buffer.from(last), encodeReceipt(chain.receipt(last) as never)]);
+  await chain.close();
+  const path = join(dir, 'chain.mdb');
+  const file = readFileSync(path);
+  // The keys in order are the last leaves of the last tree. The page of the last key says where its free space begins.
+  const fd = openSync(path, 'r+');
+  for (let at = file.indexOf(inLeaf); at >= 0; at = file.indexOf(inLeaf, at + 1)) {
+    const free = Math.floor(at / 4096) * 4096 + 20;
+    writeSync(fd, Buffer.from([file[free]! ^ 1]), 0, 1, free);
+  }
+  closeSync(fd);
+
+  await (await store()).close();
+  const lock = join(dir, 'writer.lock');
+  writeFileSync(lock, JSON.stringify({ pid: 1, started: '1', boot: '', host: '', pids: '', by: 'kernel' }));
+  for (const attempt of ['the first start after a crash', 'the second one, too'])
+    expect(await refused(store()), attempt).toMatchObject({
+      code: 'STORE_UNREADABLE',
+      why: expect.stringMatching(/page \d+: its free space is from/),
+    });
+}, 120_000);
+
 describe('store: two processes', () => {
   test(
     'store: kill -9 in the middle of appending, again and again → contiguous, verified, nothing ' +

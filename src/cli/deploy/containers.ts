@@ -21,7 +21,8 @@ function ask({ http, adminPort, secrets }: Service, path: string): string[] {
     : '{}';
   const module = http.tls ? 'https' : 'http';
   // The certificate names the service, and this is the same container.
-  const options = `{host:'127.0.0.1',port:${adminPort ?? http.port},path:'${path}',rejectUnauthorized:false,headers:${headers}}`;
+  const at = `host:'127.0.0.1',port:${adminPort ?? http.port},path:'${path}'`;
+  const options = `{${at},rejectUnauthorized:false,headers:${headers}}`;
   return [
     'node',
     '-e',

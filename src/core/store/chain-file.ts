@@ -9,6 +9,7 @@ import { SeqError } from '../errors.js';
 import type { CommittedBlock } from '../ports.js';
 import type { Height } from '../protocol/types.js';
 import { checkPages, mapBytes } from './meta-pages.js';
+import { MOST_PAGES } from './tree-pages.js';
 import { FORMAT_VERSION, decodeHeader, heightKey, heightOfKey, type KeyWindow, type StoredHeader } from './records.js';
 import { foreign, lmdbSays, newerFormat, unreadable, writeFailed } from './store-errors.js';
 
@@ -66,9 +67,9 @@ export function chainPath(dir: string): string {
   return join(dir, 'chain.mdb');
 }
 
-export function openChainFile(dir: string, readOnly: boolean): ChainFile {
+export function openChainFile(dir: string, readOnly: boolean, afterCrash = false): ChainFile {
   const path = chainPath(dir);
-  checkPages(dir, path, readOnly);
+  checkPages(dir, path, { readOnly, mostPages: afterCrash ? Infinity : MOST_PAGES });
   try {
     const root = open<Buffer, Buffer>({
       path,

@@ -8,6 +8,7 @@ import { makeFolder } from '../home.js';
 import { META, claimFor, readRetained, verifiedHead, type ChainFile, type Table } from './chain-file.js';
 import { LmdbStore, type StoreOptions } from './lmdb-store.js';
 import { checkPages, mapBytes } from './meta-pages.js';
+import { MOST_PAGES } from './tree-pages.js';
 import { heightOfKey } from './records.js';
 import { cannotBeMade, lmdbSays, readFailed, unreadable } from './store-errors.js';
 import { takeWriterLock } from './writer-lock.js';
@@ -42,11 +43,11 @@ export class LaneStores {
     } catch (error) {
       throw cannotBeMade(dir, error);
     }
-    const unlock = takeWriterLock(dir);
+    const lock = takeWriterLock(dir);
     try {
-      return new LaneStores(dir, openEnvironment(dir), unlock);
+      return new LaneStores(dir, openEnvironment(dir, lock.afterCrash), () => lock.release());
     } catch (error) {
-      unlock();
+      lock.release(!lock.afterCrash);
       throw readFailed(dir, error);
     }
   }
@@ -78,9 +79,9 @@ export class LaneStores {
   }
 }
 
-function openEnvironment(dir: string): Environment {
+function openEnvironment(dir: string, afterCrash: boolean): Environment {
   const path = join(dir, 'lanes.mdb');
-  checkPages(dir, path, false);
+  checkPages(dir, path, { readOnly: false, mostPages: afterCrash ? Infinity : MOST_PAGES });
   try {
     const root = open<Buffer, Buffer>({
       ...{ path, noSubdir: true, overlappingSync: false, maxDbs: 8, mapSize: mapBytes(path) },

@@ -72,18 +72,18 @@ export async function openStore(options: StoreOptions): Promise<LmdbStore> {
   } catch (error) {
     throw cannotBeMade(dir, error);
   }
-  const unlock = takeWriterLock(dir);
+  const lock = takeWriterLock(dir);
   let file: ChainFile | undefined;
   try {
-    file = openChainFile(dir, false);
+    file = openChainFile(dir, false, lock.afterCrash);
     await claimFor(file, dir, { cluster, lane, generation });
     const head = verifiedHead(file, dir, { cluster, lane });
-    const store = new LmdbStore(file, unlock, options, head, readRetained(file));
+    const store = new LmdbStore(file, () => lock.release(), options, head, readRetained(file));
     if (file.meta.get(META.rebuild) !== undefined) await store.rebuildKeys(head?.height ?? 0);
     return store;
   } catch (error) {
     await file?.root.close();
-    unlock();
+    lock.release(!lock.afterCrash);
     throw readFailed(dir, error);
   }
 }

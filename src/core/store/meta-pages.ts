@@ -18,7 +18,7 @@ import { dirname } from 'node:path';
 import { SeqError } from '../errors.js';
 import { unreadable } from './store-errors.js';
 import { damagedPage, NO_ROOT, type Snapshot } from './tree-pages.js';
-import { takeWriterLock } from './writer-lock.js';
+import { takeWriterLock, type WriterLock } from './writer-lock.js';
 
 /** Address space, not disk space. No limit: LMDB maps the file again when it grows beyond. */
 const LEAST_MAP_BYTES = 64 * 1024 ** 3;
@@ -55,8 +55,14 @@ function freeBeside(path: string): number {
   }
 }
 
+export interface PageCheck {
+  readOnly: boolean;
+  /** Pages of trees that are looked at. A writer whose predecessor crashed looks at all: a page may be the cause. */
+  mostPages: number;
+}
+
 /** Throws STORE_UNREADABLE for a file that is not a database of `seq`. A writer accepts a missing or empty file. */
-export function checkPages(dir: string, path: string, readOnly: boolean): void {
+export function checkPages(dir: string, path: string, { readOnly, mostPages }: PageCheck): void {
   if (!existsSync(path)) return;
   // Readers write to this file too: their slot in it tells which pages may not be reused yet. Never open it here:
   // closing it would drop the locks that this process may hold on it.
@@ -72,7 +78,7 @@ export function checkPages(dir: string, path: string, readOnly: boolean): void {
     if (needed > size && !readOnly) ftruncateSync(fd, needed);
     if (needed > size + FREE_TAIL_BYTES && readOnly) throw unreadable(dir, `${path} has ${size} bytes of ${needed}`);
     if (needed > size && readOnly) lengthenForReader(dir, path, needed);
-    checkTrees(fd, dir, path);
+    checkTrees(fd, dir, path, mostPages);
   } finally {
     closeSync(fd);
   }
@@ -108,10 +114,10 @@ function readMetas(fd: number, dir: string, path: string): Snapshot[] {
   });
 }
 
-function checkTrees(fd: number, dir: string, path: string): void {
+function checkTrees(fd: number, dir: string, path: string, mostPages: number): void {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const newest = newestOf(readMetas(fd, dir, path));
-    const wrong = damagedPage(fd, newest);
+    const wrong = damagedPage(fd, newest, mostPages);
     if (wrong === '') return;
     if (newestOf(readMetas(fd, dir, path)).txnid === newest.txnid)
       throw unreadable(dir, `${path} is damaged: ${wrong}`);
@@ -125,9 +131,9 @@ const newestOf = (metas: readonly Snapshot[]): Snapshot => metas.reduce((a, b) =
  * cut off what the writer adds. A running writer has extended the file already.
  */
 function lengthenForReader(dir: string, path: string, needed: number): void {
-  let unlock: () => void;
+  let lock: WriterLock;
   try {
-    unlock = takeWriterLock(dir);
+    lock = takeWriterLock(dir);
   } catch (error) {
     if (error instanceof SeqError && error.code === 'STORE_LOCKED') return;
     throw error;
@@ -137,7 +143,7 @@ function lengthenForReader(dir: string, path: string, needed: number): void {
   } catch (error) {
     throw unreadable(dir, (error as Error).message, error);
   } finally {
-    unlock();
+    lock.release(!lock.afterCrash);
   }
 }
 

@@ -32,8 +32,8 @@ const BIG_BYTES = 24;
 export const NO_ROOT = 0xffff_ffff_ffff_ffffn;
 /** LMDB's own limit. */
 const DEEPEST = 32;
-/** 64 MiB of 4 KiB pages: some tenths of a second. */
-const MOST_PAGES = 16_384;
+/** At every start: 64 MiB of 4 KiB pages, some tenths of a second. */
+export const MOST_PAGES = 16_384;
 
 interface Visit {
   page: bigint;
@@ -42,7 +42,7 @@ interface Visit {
 }
 
 /** '' when nothing is wrong with the pages that were looked at. Otherwise what is. */
-export function damagedPage(fd: number, snapshot: Snapshot, mostPages = MOST_PAGES): string {
+export function damagedPage(fd: number, snapshot: Snapshot, mostPages: number): string {
   const queue: Visit[] = [];
   const seen = new Set<bigint>();
   const grown = ({ root, depth }: TreeHead): string => {

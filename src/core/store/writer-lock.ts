@@ -42,8 +42,15 @@ const LOCK_FILE = 'writer.lock';
 const ROUNDS = 8;
 const FLOCK_LIMIT_MS = 5000;
 
-/** Takes the lock or throws STORE_LOCKED. Returns the function that releases it. */
-export function takeWriterLock(dir: string): () => void {
+export interface WriterLock {
+  /** The last writer ended without releasing it: killed, a power cut, or a crash that its store may have caused. */
+  afterCrash: boolean;
+  /** `inOrder` false: the next writer is told, as this one was, that a writer crashed. */
+  release(inOrder?: boolean): void;
+}
+
+/** Takes the lock or throws STORE_LOCKED. */
+export function takeWriterLock(dir: string): WriterLock {
   const path = join(dir, LOCK_FILE);
   for (let round = 0; round < ROUNDS; round++) {
     const fd = openLockFile(dir, path);
@@ -66,7 +73,7 @@ export function takeWriterLock(dir: string): () => void {
       closeSync(fd);
       throw locked(dir, path, describe(holder));
     }
-    return keep(fd, dir, path);
+    return keep(fd, dir, path, holder !== null);
   }
   throw locked(dir, path, 'another process that is just starting');
 }
@@ -97,7 +104,7 @@ function isAt(fd: number, path: string): boolean {
   }
 }
 
-function keep(fd: number, dir: string, path: string): () => void {
+function keep(fd: number, dir: string, path: string, afterCrash: boolean): WriterLock {
   try {
     ftruncateSync(fd);
     writeSync(fd, JSON.stringify(self('kernel')), 0);
@@ -106,9 +113,12 @@ function keep(fd: number, dir: string, path: string): () => void {
     closeSync(fd);
     throw unreadable(dir, `a file cannot be written there: ${(error as Error).message}`, error);
   }
-  return () => {
-    if (isAt(fd, path)) rmSync(path, { force: true });
-    closeSync(fd);
+  return {
+    afterCrash,
+    release(inOrder = true) {
+      if (inOrder && isAt(fd, path)) rmSync(path, { force: true });
+      closeSync(fd);
+    },
   };
 }
 
@@ -124,19 +134,21 @@ function mayLive(holder: Holder, dir: string, kernel: boolean): boolean {
 }
 
 /** Without flock: the lock file itself is the lock. */
-function takeByPid(dir: string, path: string): () => void {
+function takeByPid(dir: string, path: string): WriterLock {
   const mine = JSON.stringify(self('pid'));
   const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {
     // The file is written first and linked afterwards, so a lock file is never incomplete.
     writeFileSync(draft, mine);
+    let afterCrash = false;
     for (let round = 0; round < ROUNDS; round++) {
-      if (tryLink(draft, path)) return () => release(path, mine);
+      if (tryLink(draft, path)) return { afterCrash, release: () => release(path, mine) };
       const text = readOrNull(path);
       if (text === null) continue;
       const holder = parse(text);
       if (holder !== null && mayLive(holder, dir, false)) throw locked(dir, path, describe(holder));
       evict(path, text);
+      afterCrash = true;
     }
     throw locked(dir, path, 'another process that is just starting');
   } catch (error) {
