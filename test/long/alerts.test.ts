@@ -43,6 +43,9 @@ const ALSO: Record<string, () => Promise<void>> = {
 /** They end some minutes after what they tell of, whatever anybody does. */
 const TELLS_OF_EVENTS = ['SeqFlapping', 'SeqOutOfMemory', 'SeqDamagedEntry', 'SeqTermEnded', 'SeqAlarm'];
 
+/** An hour is asked for: SEQ_QUIET_MINUTES=60. */
+const QUIET_MINUTES = Number(process.env['SEQ_QUIET_MINUTES'] ?? 10);
+
 const home = newHome();
 const started: ChildProcess[] = [];
 let checks: Server;
@@ -153,6 +156,24 @@ describe('alerts of a lab', () => {
   test('runbooks: each page is here', () => {
     expect(Object.keys(RAISED)).toEqual(pages.map(({ title }) => title));
   });
+
+  test(
+    `alerts: ${QUIET_MINUTES} minutes in which nothing happens → none`,
+    async () => {
+      await healthy();
+      const end = Date.now() + QUIET_MINUTES * 60_000;
+      await waitUntil({ what: 'the time to pass', timeoutMs: 2 * QUIET_MINUTES * 60_000, everyMs: 1000 }, async () =>
+        Date.now() > end ? true : undefined,
+      );
+      // Also those that have ended since.
+      const query = `count_over_time(ALERTS{alertstate="firing"}[${QUIET_MINUTES}m])`;
+      const { data } = (await json(`${prometheus}/api/v1/query?query=${encodeURIComponent(query)}`)) as {
+        data: { result: { metric: { alertname: string } }[] };
+      };
+      expect(data.result.map(({ metric }) => metric.alertname)).toEqual([]);
+    },
+    3 * QUIET_MINUTES * 60_000,
+  );
 
   test.each(pages)(
     'alerts: $title → raised, told to somebody, and ended by the page',
