@@ -49,6 +49,7 @@ export const LONG = {
   'test/integration/hung-disk.test.ts': LEASES,
   'test/integration/lab-processes.test.ts': COMBINATIONS,
   'test/integration/lab.test.ts': COMMANDS,
+  'test/integration/lanes-registry.test.ts': LEASES,
   'test/integration/lanes-run.test.ts': LEASES,
   'test/integration/lanes.test.ts': COMMANDS,
   'test/integration/membership-readers.test.ts': COMMANDS,

@@ -595,31 +595,63 @@ describe.each(KINDS)('contract on %s', (kind) => {
     ]);
   });
 
-  test('lanes: the higher version stays, then the greater writer; also on a node that is not admitted', async () => {
-    const note = (...entries: [name: string, text: string][]): NodeCall => ({
-      script: 'note_lanes',
-      entries: entries.map(([name, text]) => ({ name, text })),
+  describe('lanes', () => {
+    type Pair = [name: string, text: string];
+    const bootstrapNode = async (nonce: string): Promise<void> => {
+      await subject.interfere('wipe');
+      await play([
+        [{ script: 'bootstrap_prepare', nonce }, 'accepted'],
+        [{ script: 'bootstrap_commit', nonce }, 'accepted'],
+      ]);
+    };
+    const texts = (entries: Pair[]) => entries.map(([name, text]) => ({ name, text }));
+    const note = (...entries: Pair[]): NodeCall => ({ script: 'note_lanes', version: '', entries: texts(entries) });
+    const refill = (incarnation: string, marks: boolean, ...entries: Pair[]): NodeCall => ({
+      ...{ script: 'note_lanes', version: '', entries: texts(entries), fills: { incarnation, marks } },
     });
     const read = (): NodeCall => ({ script: 'read_lanes' });
-    const told = (...entries: [name: string, text: string][]): string =>
-      `accepted ${JSON.stringify({ entries: entries.map(([name, text]) => ({ name, text })) })}`;
-    await play([
-      [read(), told()],
-      [note(['a', '2 open 0b by=x'], ['b', '1 open 0a by=x']), 'accepted {"changed":2}'],
-      [note(['a', '2 open 0b by=x']), 'accepted {"changed":0}'],
-      [note(['a', '2 closed 0a by=x']), 'accepted {"changed":0}'],
-      [note(['a', '1 closed ff by=x']), 'accepted {"changed":0}'],
-      [note(['a', '2 closed 0c by=x'], ['b', '1 closed 0a by=x']), 'accepted {"changed":1}'],
-      [read(), told(['a', '2 closed 0c by=x'], ['b', '1 open 0a by=x'])],
-      [note(['a', '10 removed 0a by=x']), 'accepted {"changed":1}'],
-    ]);
-    await subject.interfere('wipe');
-    await play([
-      [read(), told()],
-      [note(['a', '1 open 0a by=x']), 'accepted {"changed":1}'],
-      [read(), told(['a', '1 open 0a by=x'])],
-    ]);
-    expect((await view()).admission).toBe('pristine');
+    const told = (mark: string, ...entries: Pair[]): string =>
+      `accepted ${JSON.stringify({ epoch: 0, config: '', mark, entries: texts(entries) })}`;
+
+    test('lanes: a node that remembers them since the bootstrap; the higher version stays, then the greater writer', async () => {
+      await bootstrapNode('boot.1');
+      await play([
+        [read(), told('')],
+        [note(['a', '2 open 0b at=1 by=x'], ['b', '1 open 0a at=1 by=x']), 'accepted {"changed":2}'],
+        [note(['a', '2 open 0b at=1 by=x']), 'accepted {"changed":0}'],
+        [note(['a', '2 closed 0a at=1 by=x']), 'accepted {"changed":0}'],
+        [note(['a', '1 closed ff at=1 by=x']), 'accepted {"changed":0}'],
+        [note(['a', '2 closed 0c at=1 by=x'], ['b', '1 closed 0a at=1 by=x']), 'accepted {"changed":1}'],
+        [read(), told('', ['a', '2 closed 0c at=1 by=x'], ['b', '1 open 0a at=1 by=x'])],
+        [note(['a', '10 removed 0a at=1 by=x']), 'accepted {"changed":1}'],
+      ]);
+    });
+
+    test('lanes: a node that does not remember them is filled first, and counts from its mark on', async () => {
+      await bootstrapNode('later');
+      await play([
+        [read(), told('')],
+        [note(['a', '1 open 0a at=1 by=x']), 'EXPECTATION {"why":"lanes","actual":""}'],
+        [refill('other', true), 'EXPECTATION {"why":"incarnation","actual":"later"}'],
+        [refill('later', false, ['a', '1 open 0a at=1 by=x']), 'accepted {"changed":1}'],
+        [note(['b', '1 open 0a at=1 by=x']), 'EXPECTATION {"why":"lanes","actual":""}'],
+        [read(), told('', ['a', '1 open 0a at=1 by=x'])],
+        [refill('later', true), 'accepted {"changed":0}'],
+        [read(), told('later', ['a', '1 open 0a at=1 by=x'])],
+        [note(['b', '1 open 0a at=1 by=x']), 'accepted {"changed":1}'],
+        [
+          { script: 'note_lanes', version: '1.0', entries: texts([['b', '2 open 0a at=1 by=x']]) },
+          'CONFIG_STALE {"actual":""}',
+        ],
+      ]);
+      await subject.interfere('wipe');
+      await play([
+        [read(), 'NOT_ADMITTED {"why":"wiped"}'],
+        [note(['a', '1 open 0a at=1 by=x']), 'NOT_ADMITTED {"why":"wiped"}'],
+        [refill('later', true), 'NOT_ADMITTED {"why":"wiped"}'],
+      ]);
+      expect((await view()).admission).toBe('pristine');
+    });
   });
 
   test('extend_lock: only for the term that the node has promised, under its own lock; nothing is written', async () => {

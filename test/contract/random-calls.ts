@@ -270,9 +270,27 @@ export function randomActs(seed: number, length: number): Act[] {
       () => ({
         call: {
           script: 'note_lanes',
+          version: pick(['', '1.0', shadow.record?.config.replace(/ .*$/, '') ?? '']),
           entries: [
-            { name: pick(['a', 'b']), text: `${pick([1, 2])} ${pick(['open', 'closed'])} ${pick(['0a', '0b'])} by=x` },
+            {
+              name: pick(['a', 'b']),
+              text: `${pick([1, 2])} ${pick(['open', 'closed'])} ${pick(['0a', '0b'])} at=1 by=x`,
+            },
           ],
+          ...(chance(0.5)
+            ? { fills: { incarnation: pick(['', 'other', shadow.record?.incarnation ?? '']), marks: false } }
+            : {}),
+        },
+      }),
+    ],
+    [
+      1,
+      () => ({
+        call: {
+          script: 'note_lanes',
+          version: shadow.record?.config.replace(/ .*$/, '') ?? '',
+          entries: [],
+          fills: { incarnation: shadow.record?.incarnation || 'none', marks: true },
         },
       }),
     ],

@@ -223,10 +223,17 @@ test('run --lanes: what one lane cannot go on with ends that lane alone, and it 
 test('run --lanes: a node that lost everything → the list of lanes is back there, and every lane is filled and counts', async () => {
   const a = start('seq-a', '--lanes', 'tile-*');
   await led([a]);
-  const lanes = await clients[2]!.hgetall('seq:lanes');
+  const entries = async () => {
+    const { '+memory': mark, ...rest } = await clients[2]!.hgetall('seq:lanes');
+    return { mark, rest };
+  };
+  const lanes = await entries();
   await lab.kill('r3');
   await lab.startProcess('r3');
-  await until(async () => expect(await clients[2]!.hgetall('seq:lanes')).toEqual(lanes));
+  await until(async () => {
+    const incarnation = await clients[2]!.hget('seq:node:admission', 'incarnation');
+    expect(await entries()).toEqual({ mark: incarnation, rest: lanes.rest });
+  });
   await until(async () => {
     for (const lane of TILES) {
       const [incarnation, pending] = await clients[2]!.hmget(`seq:${lane}:node:admission`, 'incarnation', 'pending');

@@ -87,10 +87,12 @@ describe('lanes that are added', () => {
     expect(stdout).not.toContain('tile-2');
   });
 
-  test('lane ls: a lane that one node alone knows, written by an older version of the entry → the newest counts', async () => {
+  test('lane ls: what one node alone says → counts for nothing; what two say, does', async () => {
+    const shown = async () => (await seq(['lane', 'ls', '--lanes', 'one'])).data!.lanes[0];
     await clients[2]!.hset('seq:lanes', 'one', '9 closed ff at=1 by=x');
-    const one = (await seq(['lane', 'ls', '--lanes', 'one'])).data!.lanes[0];
-    expect(one).toMatchObject({ state: 'closed', verdict: 'OK' });
+    expect(await shown()).toMatchObject({ state: 'open' });
+    await clients[1]!.hset('seq:lanes', 'one', '9 closed ff at=1 by=x');
+    expect(await shown()).toMatchObject({ state: 'closed', verdict: 'OK' });
     for (const client of clients) await client.hset('seq:lanes', 'one', '10 open ff at=1 by=x');
   });
 });

@@ -48,6 +48,8 @@ const NEEDS_ADMISSION: NodeCall[] = [
   },
   { script: 'clear_request', id: 'q' },
   { script: 'extend_lock', owner: A, epoch: 1, ttlMs: TTL },
+  { script: 'note_lanes', version: '', entries: [{ name: 'a', text: '1 open 0a at=1 by=x' }] },
+  { script: 'read_lanes' },
 ];
 const IDENTITY_ONLY: NodeCall[] = [
   { script: 'release_lock', owner: A },
@@ -57,7 +59,6 @@ const IDENTITY_ONLY: NodeCall[] = [
     ttlMs: TTL,
   },
   { script: 'audit', record: { what: 'x' }, maxRecords: 3 },
-  { script: 'note_lanes', entries: [{ name: 'a', text: '1 open 0a by=x' }] },
   { script: 'bootstrap_prepare', nonce: 'other' },
   { script: 'bootstrap_commit', nonce: 'other' },
   { script: 'begin_admission', owner: A, epoch: 1, nonce: 'n', floor: 0, floorHash: GENESIS, keepMs: TTL },

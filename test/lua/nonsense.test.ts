@@ -166,7 +166,20 @@ test.each(FIELDS)('%s: nonsense → BAD_ARGUMENT, nothing changed', async (field
   expect(await picture(redis)).toEqual(before);
 });
 
-const lanes = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `t${i}`, text: '1 open 0a by=x' }));
+const ENTRY = '1 open 0a at=1 by=x';
+const lanes = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `t${i}`, text: ENTRY }));
+/** Entries that no version of seq writes. */
+const ODD_ENTRIES: [string, string][] = [
+  ['without a version', 'open 0a at=1 by=x'],
+  ['version with a leading zero', '01 open 0a at=1 by=x'],
+  ['version above 2^48', `${MAX_NUMBER + 1} open 0a at=1 by=x`],
+  ['a state that there is not', '1 gone 0a at=1 by=x'],
+  ['a writer that is no hex', '1 open 0A at=1 by=x'],
+  ['no time', '1 open 0a by=x'],
+  ['nobody', '1 open 0a at=1 by='],
+  ['another character', '1 open 0a at=1 by=ö'],
+  ['above 512 bytes', `${ENTRY}${'x'.repeat(512 - ENTRY.length + 1)}`],
+];
 
 const ODD: [string, NodeCall][] = [
   ['owner without a slash', { script: 'claim', owner: 'seq-a', epoch: 1 }],
@@ -193,13 +206,16 @@ const ODD: [string, NodeCall][] = [
     },
   ],
   ['empty audit record', { script: 'audit', record: {}, maxRecords: 5 }],
-  ['no lane', { script: 'note_lanes', entries: [] }],
-  ['more lanes than a call takes', { script: 'note_lanes', entries: lanes(129) }],
-  ['name of a lane', { script: 'note_lanes', entries: [{ name: 'a:b', text: '1 open 0a by=x' }] }],
-  ['lane without a name', { script: 'note_lanes', entries: [{ name: '', text: '1 open 0a by=x' }] }],
-  ['entry without a version', { script: 'note_lanes', entries: [{ name: 'a', text: 'open 0a by=x' }] }],
-  ['version with a leading zero', { script: 'note_lanes', entries: [{ name: 'a', text: '01 open 0a by=x' }] }],
-  ['entry above 512 bytes', { script: 'note_lanes', entries: [{ name: 'a', text: `1 open 0a ${'x'.repeat(503)}` }] }],
+  ['no lane', { script: 'note_lanes', version: '', entries: [] }],
+  ['more lanes than a call takes', { script: 'note_lanes', version: '', entries: lanes(129) }],
+  ['version of no configuration', { script: 'note_lanes', version: '1.x', entries: lanes(1) }],
+  ['mark for no memory', { script: 'note_lanes', version: '', entries: [], fills: { incarnation: '', marks: true } }],
+  ['name of a lane', { script: 'note_lanes', version: '', entries: [{ name: 'a:b', text: ENTRY }] }],
+  ['lane without a name', { script: 'note_lanes', version: '', entries: [{ name: '', text: ENTRY }] }],
+  ...ODD_ENTRIES.map(([what, text]): [string, NodeCall] => [
+    `entry: ${what}`,
+    { script: 'note_lanes', version: '', entries: [{ name: 'a', text }] },
+  ]),
   ['expected epoch', { script: 'clear_hold', expect: { epoch: num('1e3') } }],
 ];
 test.each(ODD)('%s → BAD_ARGUMENT, nothing changed', async (_what, call) => {

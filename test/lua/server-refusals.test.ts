@@ -63,7 +63,12 @@ const WRITES: NodeCall[] = [
     ttlMs: TTL,
   },
   { script: 'audit', record: { a: 'b' }, maxRecords: 5 },
-  { script: 'note_lanes', entries: [{ name: 'a', text: '1 open 0a by=x' }] },
+  {
+    script: 'note_lanes',
+    version: '',
+    entries: [{ name: 'a', text: '1 open 0a at=1 by=x' }],
+    fills: { incarnation: 'boot', marks: true },
+  },
   {
     script: 'begin_admission',
     owner: A,

@@ -127,10 +127,6 @@ function run(
       return announce(s, call, now);
     case 'audit':
       return audit(s, call);
-    case 'note_lanes':
-      return noteLanes(s, call);
-    case 'read_lanes':
-      return accepted(s, { entries: [...s.lanes].map(([name, text]) => ({ name, text })) });
     default:
       break;
   }
@@ -158,6 +154,10 @@ function run(
       return requestLeader(s, call, now);
     case 'clear_request':
       return clearRequest(s, call.id);
+    case 'note_lanes':
+      return noteLanes(s, record, call);
+    case 'read_lanes':
+      return readLanes(s, record);
   }
 }
 
@@ -192,13 +192,15 @@ function badArgument(call: NodeCall): Refused | null {
   return null;
 }
 
-function badLanes({ entries }: Call<'note_lanes'>): Refused | null {
-  if (entries.length === 0 || entries.length > 128) return refused('BAD_ARGUMENT', { why: 'pairs' });
+function badLanes({ version, fills, entries }: Call<'note_lanes'>): Refused | null {
+  if (!/^\d*\.?\d*$/.test(version)) return refused('BAD_ARGUMENT', { why: 'version' });
+  if (fills?.marks === true && fills.incarnation === '') return refused('BAD_ARGUMENT', { why: 'fills' });
+  if ((entries.length === 0 && fills?.marks !== true) || entries.length > 128)
+    return refused('BAD_ARGUMENT', { why: 'pairs' });
   for (const { name, text } of entries) {
     if (!/^[\w.-]{1,64}$/.test(name)) return refused('BAD_ARGUMENT', { why: 'lane' });
     const rank = laneRank(text);
-    if (rank === null || text.length > 512 || rank.version > MAX_NUMBER)
-      return refused('BAD_ARGUMENT', { why: 'entry' });
+    if (rank === null) return refused('BAD_ARGUMENT', { why: 'entry' });
   }
   return null;
 }
@@ -820,22 +822,38 @@ function audit(s: MemoryNodeState, call: Call<'audit'>): Reply<'audit'> {
 function forgetLane(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string): Reply<'forget_lane'> {
   const foreign = wrongCluster(s, { ...identity, cluster: `retired:${identity.cluster}` }, nodeId);
   if (foreign !== null) return foreign;
-  const { record, lanes, aside, runId, lives } = s;
-  Object.assign(s, emptyNodeState(runId, lives), { lanes, aside });
+  const { record, lanes, lanesMark, aside, runId, lives } = s;
+  Object.assign(s, emptyNodeState(runId, lives), { lanes, lanesMark, aside });
   if (record === null) return accepted(s, {});
   const { cluster, node, run, incarnation, pending, challenge, movedTo = '' } = record;
   s.record = { ...freshRecord(cluster, node, run, ''), incarnation, pending, challenge, movedTo };
   return accepted(s, {});
 }
 
-const LANE_ENTRY = /^(\d+) [a-z]+ ([0-9a-f]+) [ -~]+$/;
+const LANE_ENTRY = /^(\d+) (?:open|closed|removed) ([0-9a-f]+) at=(\d+) by=[!-~][ -~]*$/;
 
 function laneRank(text: string | undefined): { version: number; writer: string } | null {
-  const [, version, writer] = LANE_ENTRY.exec(text ?? '') ?? [];
-  return version === undefined ? null : { version: Number(version), writer: writer! };
+  const [, version, writer, at] = LANE_ENTRY.exec(text ?? '') ?? [];
+  if (version === undefined || text!.length > 512) return null;
+  const whole = (digits: string): boolean => /^(0|[1-9]\d{0,14})$/.test(digits) && Number(digits) <= MAX_NUMBER;
+  return whole(version) && whole(at!) ? { version: Number(version), writer: writer! } : null;
 }
 
-function noteLanes(s: MemoryNodeState, { entries }: Call<'note_lanes'>): Reply<'note_lanes'> {
+function readLanes(s: MemoryNodeState, { config }: MemoryRecord): Reply<'read_lanes'> {
+  const entries = [...s.lanes].map(([name, text]) => ({ name, text }));
+  return accepted(s, { epoch: s.epoch as Epoch, config, mark: s.lanesMark, entries });
+}
+
+function noteLanes(
+  s: MemoryNodeState,
+  { config, incarnation }: MemoryRecord,
+  { version, fills, entries }: Call<'note_lanes'>,
+): Reply<'note_lanes'> {
+  if (version !== config.replace(/ .*$/, '')) return refused('CONFIG_STALE', { actual: config });
+  if (fills !== undefined && fills.incarnation !== '') {
+    if (fills.incarnation !== incarnation) return refused('EXPECTATION', { why: 'incarnation', actual: incarnation });
+  } else if (s.lanesMark !== incarnation && !incarnation.includes('.'))
+    return refused('EXPECTATION', { why: 'lanes', actual: s.lanesMark });
   const lanes = new Map(s.lanes);
   let changed = 0;
   for (const { name, text } of entries) {
@@ -850,6 +868,7 @@ function noteLanes(s: MemoryNodeState, { entries }: Call<'note_lanes'>): Reply<'
     changed += 1;
   }
   if (changed > 0) s.lanes = lanes;
+  if (fills?.marks === true) s.lanesMark = incarnation;
   return accepted(s, { changed });
 }
 

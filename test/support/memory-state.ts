@@ -72,6 +72,8 @@ export interface MemoryNodeState {
   audit: readonly Record<string, string>[];
   /** The lane registry: lane → entry. */
   lanes: ReadonlyMap<string, string>;
+  /** The memory that the lane registry belongs to. */
+  lanesMark: string;
 }
 
 /** A server without any key of `seq`. */
@@ -92,6 +94,7 @@ export function emptyNodeState(runId: string, lives = 0): MemoryNodeState {
     seen: [],
     audit: [],
     lanes: new Map(),
+    lanesMark: '',
   };
 }
 
@@ -175,6 +178,7 @@ export function cloneNodeState(s: MemoryNodeState): MemoryNodeState {
     seen: s.seen,
     audit: s.audit,
     lanes: s.lanes,
+    lanesMark: s.lanesMark,
   };
 }
 

@@ -15,12 +15,12 @@ const registry = (lanes: Record<string, LaneState>) =>
     ]),
   );
 
-function error(code: ErrorCode): SeqError {
-  return new SeqError({ code, exit: EXIT.bug, message: code, why: '', changed: 'nothing', next: [] });
+function error(code: ErrorCode, cause?: unknown): SeqError {
+  return new SeqError({ code, exit: EXIT.bug, message: code, why: '', changed: 'nothing', next: [], cause });
 }
 
 interface Lane extends RunningLane {
-  fail(code: ErrorCode): void;
+  fail(code: ErrorCode, cause?: unknown): void;
 }
 
 function laneSet(
@@ -43,7 +43,7 @@ function laneSet(
         : new Promise<SeqError>((resolve) => (fail = resolve));
       return {
         failure,
-        fail: (one) => fail(error(one)),
+        fail: (one, cause) => fail(error(one, cause)),
         stop: async (code_, reason) => {
           said.push(`stop ${lane} ${code_} ${reason}`);
           if (more.cannotStop) throw error(more.cannotStop);
@@ -117,11 +117,35 @@ test('lane set: one cannot be started → the others are, and it is tried again'
   expect(await update({ a: 'open', b: 'open' })).toEqual(['start a']);
 });
 
-test.each(['STORE_FAILED', 'DUPLICATE_ID'] as const)('lane set: %s concerns all lanes', async (code) => {
+test.each([
+  ['STORE_FAILED', undefined],
+  ['DUPLICATE_ID', { extra: { lanes: 'many' } }],
+] as const)('lane set: %s concerns all lanes', async (code, cause) => {
   const { set, update } = laneSet('*');
   await update({ a: 'open', b: 'open' });
-  set.get('b')!.fail(code);
+  set.get('b')!.fail(code, cause);
   expect((await set.failure).code).toBe(code);
+});
+
+test('lane set: a process of this id that runs one lane alone → that lane ends, and is tried again', async () => {
+  const { clock, set, said, settled, update } = laneSet('*');
+  await update({ a: 'open', b: 'open' });
+  set.get('b')!.fail('DUPLICATE_ID', { extra: {} });
+  await settled();
+  expect(said.splice(0)).toEqual(['stop b DUPLICATE_ID DUPLICATE_ID', 'failed b DUPLICATE_ID 1000']);
+  expect(set.running().map(({ name }) => name)).toEqual(['a']);
+  await clock.advance(1001);
+  expect(await update({ a: 'open', b: 'open' })).toEqual(['start b']);
+});
+
+test('lane set: the default lane is held while it is asked for → it is no lane of the list', async () => {
+  const { set, said, settled } = laneSet('a*');
+  set.update(registry({ a: 'open' }), true);
+  await settled();
+  expect([said.splice(0), set.size]).toEqual([['start ', 'start a'], 1]);
+  set.update(registry({ a: 'open' }), false);
+  await settled();
+  expect(said).toEqual(['stop  STOPPED another process runs it']);
 });
 
 test('lane set: a thousand lanes → all are started, each once', async () => {

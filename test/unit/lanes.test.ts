@@ -4,8 +4,10 @@ import { describe, expect, test } from 'vitest';
 import {
   entriesOf,
   entryText,
+  judgeLanes,
   mergeLanes,
   missingFrom,
+  nextVersion,
   parseEntry,
   type LaneEntry,
 } from '../../src/core/fleet/entries.js';
@@ -33,12 +35,25 @@ describe('an entry', () => {
     expect(entryText({ ...entry('a', 1), by: 'jö @ höst' })).toBe('1 open aa at=5 by=j__@_h_st');
   });
 
-  test.each(['', 'open', '1 open', '1 gone aa at=5 by=x', '1 open xyz at=5 by=x', 'x open aa at=5 by=x'])(
-    'lanes: %j was written by no version of seq → left out',
-    (text) => {
-      expect(entriesOf([{ name: 'a', text }]).size).toBe(0);
-    },
-  );
+  test.each([
+    ['a', ''],
+    ['a', 'open'],
+    ['a', '1 open'],
+    ['a', '1 gone aa at=5 by=x'],
+    ['a', '1 open xyz at=5 by=x'],
+    ['a', '1 open AA at=5 by=x'],
+    ['a', 'x open aa at=5 by=x'],
+    ['a', '01 open aa at=5 by=x'],
+    ['a', '1 open aa by=x'],
+    ['a', '281474976710657 open aa at=5 by=x'],
+    ['a', `1 open aa at=5 by=${'x'.repeat(500)}`],
+    ['A', '1 open aa at=5 by=x'],
+    ['a:b', '1 open aa at=5 by=x'],
+    ['+memory', '1 open aa at=5 by=x'],
+    ['a'.repeat(33), '1 open aa at=5 by=x'],
+  ])('lanes: %j %j was written by no version of seq → left out', (name, text) => {
+    expect(entriesOf([{ name, text }]).size).toBe(0);
+  });
 });
 
 describe('several nodes', () => {
@@ -50,6 +65,52 @@ describe('several nodes', () => {
   ])('lanes: %s', (_, one, other, wanted) => {
     expect(shown(mergeLanes([registry(...one), registry(...other)]))).toEqual(wanted);
     expect(shown(mergeLanes([registry(...other), registry(...one)]))).toEqual(wanted);
+  });
+
+  /** Of three members, those that remember the list. */
+  test.each([
+    ['all have it', [[entry('a', 1)], [entry('a', 1)], [entry('a', 1)]], ['a 1 aa open'], ['a 1 aa open']],
+    [
+      'one node alone closed it',
+      [[entry('a', 2, 'bb', 'closed')], [entry('a', 1)], [entry('a', 1)]],
+      ['a 1 aa open'],
+      ['a 1 aa open'],
+    ],
+    ['one node alone lists it', [[entry('a', 1)], [], []], [], []],
+    ['one node alone lists it, and one is silent', [[entry('a', 1)], []], [], ['a 1 aa open']],
+    [
+      'one node closed it, and one is silent',
+      [[entry('a', 2, 'bb', 'closed')], [entry('a', 1)]],
+      ['a 1 aa open'],
+      ['a 2 bb closed'],
+    ],
+    [
+      'two nodes closed it',
+      [[entry('a', 2, 'bb', 'closed')], [entry('a', 1)], [entry('a', 2, 'bb', 'closed')]],
+      ['a 2 bb closed'],
+      ['a 2 bb closed'],
+    ],
+    [
+      'three changes at once: the one that two have passed',
+      [[entry('a', 3)], [entry('a', 2)], [entry('a', 1)]],
+      ['a 2 aa open'],
+      ['a 2 aa open'],
+    ],
+  ])('lanes: %s → what counts, and what may', (_, nodes, counts, may) => {
+    const { lanes, possible } = judgeLanes(
+      nodes.map((entries) => registry(...entries)),
+      3,
+    );
+    expect([shown(lanes), shown(possible)]).toEqual([counts, may]);
+  });
+
+  test('lanes: the next version → above all that was seen, but not above what somebody wrote at the end of the numbers', () => {
+    const top = 2 ** 48;
+    const told = (version: number) => [registry(entry('a', version)), registry(entry('a', 4)), registry(entry('a', 4))];
+    expect(nextVersion(judgeLanes(told(7), 3), 'a')).toBe(8);
+    expect(nextVersion(judgeLanes(told(top), 3), 'a')).toBe(5);
+    expect(nextVersion(judgeLanes([], 3), 'a')).toBe(1);
+    expect(nextVersion(judgeLanes([registry(entry('a', top)), registry(entry('a', top))], 3), 'a')).toBe(top);
   });
 
   test('lanes: what a node lacks → missing and older entries, nothing else', () => {

@@ -27,6 +27,22 @@ export const OPERATOR = {
     causes: ['too few admitted nodes', 'nodes loading or read-only', 'what the leader says in the message'],
     todo: ['seq status', 'try again'],
   },
+  LANES_FORGOTTEN: {
+    meaning:
+      'Fewer than a quorum of nodes remember the list of lanes. The lanes go on; the list takes no change, because ' +
+      'nobody knows what it had: which lanes were open, and which names were used.',
+    causes: [
+      'nodes lost their memory one after the other, each before it was given the list again',
+      'nodes were recovered below a quorum',
+      'there never were lanes, and the nodes lost their memory under an older version',
+    ],
+    todo: [
+      'bring back nodes that are silent and have kept their memory',
+      'seq lane ls shows nothing until then; the logs of processes with --lanes name their lanes',
+      'seq lane add --from-file lanes.txt --list-was-lost: what the nodes still list counts from then on, with the ' +
+        'lanes that are named. Name no lane that was removed: stores may hold its chain',
+    ],
+  },
   LANE_REMOVED: {
     meaning: 'A lane of this name was removed. A name is used once: stores may still hold its chain.',
     causes: ['seq lane rm removed it, and retired its memory on the nodes: nobody can lead it any more'],

@@ -5,7 +5,7 @@ import type { Timing } from '../../core/config.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { SeqEvent, StopCode } from '../../core/events.js';
 import { probeLane, viewsOf, whatLaneShows, type LaneShows } from '../../core/fleet/lane-nodes.js';
-import type { RunningLane } from '../../core/fleet/lane-set.js';
+import { MANY_LANES, type RunningLane } from '../../core/fleet/lane-set.js';
 import { placementKey } from '../../core/fleet/placement.js';
 import { Slots } from '../../core/fleet/slots.js';
 import { familyOf, generationOf } from '../../core/generation.js';
@@ -70,11 +70,14 @@ export class LaneStarter {
     const identity = { cluster: name, lane };
     const nodes = lanes.open(lane, name);
     const timing = this.timing();
+    // The default lane is held, not served: it takes nothing in. Whoever runs it for its own sake says its producer.
+    const own = settings.agreed.producer.value;
+    const served = lane !== '';
     const sequencer = new Sequencer({
       ...{ id: settings.id, nodes, identity, store, producer, timing, limits, maxItemsBytes },
       openNode: (member) => lanes.openMember(identity, member),
       adoptNodes: false,
-      agreedProducer: { own: settings.agreed.producer.value, adopts: settings.adoptProducer },
+      ...(served ? { agreedProducer: { own, adopts: settings.adoptProducer } } : {}),
       inbox: makeInbox({ ...settings, limits }, store, producer, maxItemsBytes),
       clock: systemClock,
       random: systemRandom,
@@ -85,12 +88,12 @@ export class LaneStarter {
       turnKey: (id) => placementKey(lane, id),
       slot: (free) => this.promotions.take(free),
       version: settings.version,
-      url: this.url === '' ? '' : `${this.url}/lanes/${lane}`,
+      url: this.url === '' || !served ? '' : `${this.url}/lanes/${lane}`,
       pid: process.pid,
       configDigest: nodeListDigest(cluster),
       instance: this.instance,
-      extra: { ...this.options.facts, maxBlockBytes: String(limits.maxBlockBytes) },
-      peers: settings.peers.map((peer) => `${peer.replace(/\/+$/, '')}/lanes/${lane}`),
+      extra: { ...this.options.facts, ...MANY_LANES, maxBlockBytes: String(limits.maxBlockBytes) },
+      peers: served ? settings.peers.map((peer) => `${peer.replace(/\/+$/, '')}/lanes/${lane}`) : [],
       ...(settings.files.tokens === undefined ? {} : { peerToken: () => settings.files.tokens!.current()[0].token }),
       peerTls: () => settings.files.outgoing,
       emit: (event) => emit(lane, event),
@@ -153,9 +156,9 @@ function cannotStart(lane: string, shows: Exclude<LaneShows, 'made'>, views: rea
   return new SeqError({
     code,
     exit: EXIT.precondition,
-    message: `lane ${lane} cannot be started: ${message}`,
+    message: `${lane === '' ? 'the default lane' : `lane ${lane}`} cannot be started: ${message}`,
     why: 'a lane is run where a quorum of nodes holds it for this cluster',
     changed: 'nothing',
-    next: [`seq status --lane ${lane}`],
+    next: [lane === '' ? 'seq status' : `seq status --lane ${lane}`],
   });
 }

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { quorumOf } from '../../core/config.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { OpenLane } from '../../core/fleet/lane-nodes.js';
+import { keepRegistry } from '../../core/fleet/keep-registry.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
 import { asLane } from '../config/settings.js';
 import { usageError } from '../support/failure.js';
@@ -58,6 +59,15 @@ export async function fleetOf(cluster: Cluster): Promise<FleetOf> {
     openLane: (lane, named) => lanes.open(lane, named),
     target,
   };
+}
+
+/**
+ * A node of the default lane was replaced or added: it is given the list of lanes at once. The leader does so as well,
+ * and goes on where this command cannot.
+ */
+export async function giveLanes(nodes: Cluster['nodes'], { identity, nodeTimeoutMs }: Cluster): Promise<void> {
+  if (identity.lane !== '') return;
+  await keepRegistry({ nodes, limitMs: nodeTimeoutMs, clock: systemClock }).catch(() => undefined);
 }
 
 /** The names of the command line and of a file, each once. Throws for a name that no lane can have. */

@@ -1,16 +1,13 @@
 // `seq run --lanes PATTERN`: one process, a sequencer for each open lane that fits (docs/decisions/0015). They share
-// the connections to each server, the store environment and its syncs, and the HTTP server. The registry is read every
-// few seconds: lanes that were added are started, lanes that were closed are stopped, and a node that lacks entries
-// gets them. What fails in one lane ends that lane, and it is tried again.
+// the connections to each server, the store environment and its syncs, and the HTTP server. Which lanes there are is
+// read from the registry (watch-lanes.ts). What fails in one lane ends that lane, and it is tried again.
 import { hostname } from 'node:os';
 import type { SeqError } from '../../core/errors.js';
-import { healRegistry, readRegistry } from '../../core/fleet/registry.js';
 import { LaneSet } from '../../core/fleet/lane-set.js';
 import { lanePattern } from '../../core/fleet/pattern.js';
 import type { SeqEvent } from '../../core/events.js';
 import { familyOf } from '../../core/generation.js';
 import type { SeqLog } from '../../core/log/log.js';
-import { pause } from '../../core/nodes/pause.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
 import { FleetMetrics } from '../../core/serve/fleet-metrics.js';
 import type { LaneDirectory } from '../../core/serve/lanes.js';
@@ -22,6 +19,8 @@ import type { Surroundings } from '../cluster/settings.js';
 import { watchDisk } from '../support/disk-room.js';
 import { LaneStarter, type FleetLane } from './lane-starter.js';
 import type { Cluster } from './open-cluster.js';
+import { RegistryTurns } from './keep-lanes.js';
+import { watchLanes } from './watch-lanes.js';
 import { reload } from './reload.js';
 import { waitForCluster } from './run-preflight.js';
 import {
@@ -36,9 +35,6 @@ import {
 } from './run-sequencer.js';
 import type { RunSettings } from './run-settings.js';
 
-/** How often the registry is read. A large one less often: it is read from every node. */
-const REGISTRY_MS = 2000;
-const REGISTRY_MS_A_LANE = 2;
 const LOOP_MS = 500;
 
 export async function runLanes(
@@ -63,9 +59,11 @@ export async function runLanes(
     closers.push(() => closeStore(stores, dir, log));
 
     let metrics: FleetMetrics | undefined;
+    const turns = new RegistryTurns();
     const emit = (lane: string, event: SeqEvent): void => {
       log.laneEvent(lane, event);
       metrics?.observe(event);
+      if (lane === '' && event.type === 'node') turns.soon();
     };
     const facts = factsOf(settings);
     closers.push(await watchDisk(dir, facts));
@@ -86,7 +84,7 @@ export async function runLanes(
       onHangup(() => void reload({ files: settings.files, nodes: cluster.addresses, log, http }));
     } else onHangup(() => void reload({ files: settings.files, nodes: cluster.addresses, log }));
     const watching = new AbortController();
-    const watched = watchRegistry(cluster, set, starter, log, watching.signal);
+    const watched = watchLanes({ cluster, lanes, set, starter, turns, log, signal: watching.signal });
     manager?.ready(() => loop.ageMs() < 10_000);
     // The connections that the lanes share, opened by a lane that nobody leads here: it changes nothing there.
     if (settings.warmUp) closers.push(...(await startWarmUp(settings, lanes.open(''), () => isBusy(set))));
@@ -109,43 +107,17 @@ function laneSet(settings: RunSettings, starter: LaneStarter, log: SeqLog): Lane
     failed: (lane, error, retryMs) => {
       const code = (error as Partial<SeqError>).code ?? 'BUG';
       const again = `it is tried again in ${Math.round(retryMs / 1000)} s; the other lanes go on`;
-      log.line('error', `${lane}: ${error.message}; ${again}`, { lane, code }, `${lane} ${code}`);
+      const name = lane || 'the default lane';
+      log.line('error', `${name}: ${error.message}; ${again}`, { lane, code }, `${lane} ${code}`);
     },
     changed: () => undefined,
   });
 }
 
-/** Reads the registry until it is aborted. What cannot be read now is read later: the lanes that run go on. */
-async function watchRegistry(
-  cluster: Cluster,
-  set: LaneSet<FleetLane>,
-  starter: LaneStarter,
-  log: SeqLog,
-  signal: AbortSignal,
-): Promise<void> {
-  const at = { nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock };
-  let told = false;
-  while (!signal.aborted) {
-    try {
-      const registry = await readRegistry(at);
-      starter.expect(registry.lanes.size);
-      set.update(registry.lanes);
-      if (set.size === 0 && !told) log.line('warn', 'no open lane fits the pattern yet: it waits', { event: 'lanes' });
-      told = set.size === 0;
-      for (const [node, count] of await healRegistry(at, registry))
-        log.line('info', `${node} lacked ${count} entries of the lanes: it has them now`, { node, event: 'lanes' });
-    } catch (error) {
-      const { message, code } = error as SeqError;
-      log.line('warn', `the lanes cannot be read: ${message}`, { code }, `lanes ${code}`);
-    }
-    await pause(systemClock, Math.max(REGISTRY_MS, set.size * REGISTRY_MS_A_LANE), signal);
-  }
-}
-
 function directoryOf(set: LaneSet<FleetLane>): LaneDirectory {
   return {
-    get: (lane) => set.get(lane)?.api,
-    list: () => set.running().map(({ name, lane }) => ({ name, api: lane.api })),
+    get: (lane) => (lane === '' ? undefined : set.get(lane)?.api),
+    list: () => set.running().flatMap(({ name, lane }) => (name === '' ? [] : [{ name, api: lane.api }])),
     wanted: () => set.size,
   };
 }

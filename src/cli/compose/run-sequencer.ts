@@ -28,6 +28,7 @@ import { reload } from './reload.js';
 import type { RunSettings } from './run-settings.js';
 import type { ServiceManager } from './service-manager.js';
 import type { Surroundings } from '../cluster/settings.js';
+import { keepLanes, RegistryTurns } from './keep-lanes.js';
 
 const MIB = 1024 * 1024;
 /** While there is no leader, a request is kept as long as a dead leader's lease and a takeover last. */
@@ -63,9 +64,11 @@ export async function runSequencer(
     closers.push(() => producer.close());
 
     let http: HttpServer | undefined;
+    const turns = new RegistryTurns();
     const emit = (event: SeqEvent): void => {
       log.event(event);
       http?.observe(event);
+      if (event.type === 'node') turns.soon();
     };
     const options = sequencerOptions(settings, cluster, { store, producer, emit });
     closers.push(await watchDisk(dir, options.extra));
@@ -83,6 +86,11 @@ export async function runSequencer(
     onHangup(() => void reload({ files: settings.files, nodes: cluster.addresses, log, ...(http ? { http } : {}) }));
     sequencer.start();
     manager?.ready(() => isAlive(sequencer));
+    if (cluster.identity.lane === '') {
+      const keeping = new AbortController();
+      const kept = keepLanes(cluster, () => sequencer.status().role === 'leader', turns, log, keeping.signal);
+      closers.push(() => (keeping.abort(), kept));
+    }
     // Do not warm up while nobody leads: a takeover may be about to start.
     const busy = (): boolean => {
       const { role, leader } = sequencer.status();

@@ -1,5 +1,6 @@
 import { Flags } from '@oclif/core';
 import { ChangeCommand } from '../../cli/command/change-command.js';
+import { giveLanes } from '../../cli/compose/lanes.js';
 import { openNode, type Cluster } from '../../cli/compose/open-cluster.js';
 import { targetFlags } from '../../cli/compose/target.js';
 import { asDuration } from '../../cli/config/settings.js';
@@ -49,6 +50,7 @@ export default class ClusterResize extends ChangeCommand {
     const after = new Set(done.plan.after.members);
     const added = wanted.kind === 'add' && !cluster.nodes.some(({ id }) => id === wanted.server.id);
     const nodes = [...cluster.nodes, ...(added ? [wanted.server] : [])].filter(({ id }) => after.has(id));
+    if (!flags['dry-run']) await giveLanes(nodes, cluster);
     const around = { command, context: cluster.settings.context, nodes, target: targetFlags(cluster.settings, nodes) };
     return { ...membersResult(done, around), meta: { nodesAnswered: cluster.nodes.length } };
   }

@@ -14,6 +14,8 @@ export default class LaneAdd extends ChangeCommand {
       'the cluster. One that was made before by the same cluster is listed as it is. Any number in one go; broken ' +
       'off, the same command goes on.',
     'A name is used once: one that seq lane rm has removed is refused.',
+    '--list-was-lost goes on where fewer than a quorum of nodes remember the list of lanes (LANES_FORGOTTEN): what ' +
+      'the nodes still list counts from then on, with the lanes that are named. Name none that was removed.',
   ].join('\n');
   static override examples = [
     '<%= config.bin %> lane add tile-1 tile-2 tile-3',
@@ -25,6 +27,10 @@ export default class LaneAdd extends ChangeCommand {
     'dry-run': ACT_FLAGS['dry-run'],
     reason: ACT_FLAGS.reason,
     'from-file': Flags.string({ helpValue: 'FILE', description: 'one name a line (- for stdin); # begins a comment' }),
+    'list-was-lost': Flags.boolean({
+      helpGroup: 'CHANGE',
+      description: 'go on with what the nodes still list, where too few remember the list',
+    }),
   };
   protected readonly kind = 'lane.add';
 
@@ -47,6 +53,7 @@ export default class LaneAdd extends ChangeCommand {
       reason,
       operator,
       dryRun,
+      listWasLost: Boolean(flags['list-was-lost']),
       changing,
       step,
       command,

@@ -1,5 +1,6 @@
 import { Flags } from '@oclif/core';
 import { ChangeCommand } from '../../cli/command/change-command.js';
+import { giveLanes } from '../../cli/compose/lanes.js';
 import { openNode } from '../../cli/compose/open-cluster.js';
 import { usageError } from '../../cli/support/failure.js';
 import { ACT_FLAGS } from '../../cli/support/flags.js';
@@ -68,6 +69,11 @@ export default class NodeReplace extends ChangeCommand {
           flags,
         ),
     });
+    if (done.admitted !== null)
+      await giveLanes(
+        cluster.nodes.map((node) => (node.id === asked.id ? successor : node)),
+        cluster,
+      );
     return { ...replaceResult(done, command, cluster.settings.context), meta: { nodesAnswered: cluster.nodes.length } };
   }
 }

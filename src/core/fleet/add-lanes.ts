@@ -6,9 +6,10 @@ import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { bootstrap } from '../operate/bootstrap.js';
 import type { Random } from '../ports.js';
 import type { AgreedSettings } from '../protocol/configuration.js';
-import type { LaneEntry } from './entries.js';
+import { nextVersion, type LaneEntry } from './entries.js';
+import { adoptRegistry, keepRegistry } from './keep-registry.js';
 import { inTurns, probeLane, viewsOf, whatLaneShows, type OpenLane } from './lane-nodes.js';
-import { changeLanes, readRegistry, type RegistryNodes } from './registry.js';
+import { changeLanes, readRegistry, type Registry, type RegistryNodes } from './registry.js';
 
 export interface AddLanesOptions extends RegistryNodes {
   /** The cluster to which the lanes belong, with its generation. */
@@ -21,6 +22,8 @@ export interface AddLanesOptions extends RegistryNodes {
   operator: Operator;
   reason: string;
   dryRun: boolean;
+  /** The operator says that the list was lost: what the nodes hold of it together counts from now on. */
+  listWasLost: boolean;
   changing: (state: 'unknown' | 'some', nodes: string[]) => void;
   step: (doing: string) => void;
   /** The command, to be repeated after a break. */
@@ -47,8 +50,11 @@ const PIECE = 128;
 export async function addLanes(options: AddLanesOptions): Promise<AddLanesDone> {
   const { names, random, operator, clock, command } = options;
   options.step('reading the lanes of the cluster');
-  const { lanes: known } = await readRegistry(options);
-  const removed = names.filter((name) => known.get(name)?.state === 'removed');
+  const registry = await registryFor(options);
+  const { lanes: known, possible } = registry;
+  const removed = names.filter(
+    (name) => known.get(name)?.state === 'removed' || possible.get(name)?.state === 'removed',
+  );
   if (removed.length > 0) throw laneRemoved(removed);
   const done = new Map<string, Added>();
   for (const name of names) if (known.get(name)?.state === 'open') done.set(name, 'listed');
@@ -62,12 +68,12 @@ export async function addLanes(options: AddLanesOptions): Promise<AddLanesDone> 
     if (options.dryRun) continue;
     const writer = random.hex(8);
     const entries = piece.map((name): LaneEntry => {
-      const version = (known.get(name)?.version ?? 0) + 1;
+      const version = nextVersion(registry, name);
       return { name, version, state: 'open', writer, by: operator.by, atMs: Math.floor(clock.wall()) };
     });
     options.step('listing them on the nodes');
     options.changing('unknown', []);
-    const { stored, failed } = await changeLanes(options, entries, [command]);
+    const { stored, failed } = await changeLanes(options, registry, entries, [command]);
     options.changing('some', stored);
     for (const { node, why } of failed) if (at === 0) warnings.push(`${node} does not list them yet: ${why}`);
   }
@@ -78,6 +84,14 @@ export async function addLanes(options: AddLanesOptions): Promise<AddLanesDone> 
     if (record !== '') warnings.push(record);
   }
   return { lanes, warnings };
+}
+
+/** The registry as it is read, or as an operator says that it goes on. */
+async function registryFor(options: AddLanesOptions): Promise<Registry> {
+  if (options.dryRun) return readRegistry(options);
+  if (!options.listWasLost) return (await keepRegistry(options)).registry;
+  options.changing('unknown', []);
+  return adoptRegistry(options);
 }
 
 /** One record for all of them: its text has the first names and their number. */

@@ -1,11 +1,11 @@
 // The lanes that one process runs (docs/decisions/0015): starts those that are open and wanted, stops those that are
 // not any more. A lane that fails ends alone, and is started again after a pause that grows. An error that concerns all
 // lanes ends the process.
-import type { ErrorCode } from '../error-codes.js';
 import type { SeqError } from '../errors.js';
 import type { StopCode } from '../events.js';
 import type { Clock } from '../ports.js';
-import type { Lanes } from './entries.js';
+import type { Presence } from '../protocol/types.js';
+import type { LaneEntry, Lanes } from './entries.js';
 
 export interface RunningLane {
   /** Resolves when the lane cannot go on. */
@@ -37,8 +37,14 @@ const FIRST_PAUSE_MS = 1000;
 const MOST_PAUSE_MS = 60_000;
 /** Lanes that are started at once: each one asks every node, and writes its store. */
 const AT_ONCE = 32;
-/** What one lane reports and what is no matter of one lane. */
-const OF_ALL: readonly ErrorCode[] = ['STORE_FAILED', 'DUPLICATE_ID'];
+/** A presence record of a process that runs many lanes says so. */
+export const MANY_LANES = { lanes: 'many' } as const;
+
+/** What one lane reports and what is no matter of one lane. Another process of this id may have that lane alone. */
+function isOfAll({ code, cause }: SeqError): boolean {
+  if (code !== 'DUPLICATE_ID') return code === 'STORE_FAILED';
+  return (cause as Presence | undefined)?.extra['lanes'] === MANY_LANES.lanes;
+}
 
 export class LaneSet<L extends RunningLane> {
   private readonly slots = new Map<string, Slot<L>>();
@@ -62,19 +68,22 @@ export class LaneSet<L extends RunningLane> {
     return [...this.slots].flatMap(([name, { running }]) => (running === null ? [] : [{ name, lane: running }]));
   }
 
-  /** How many of the open lanes are wanted here. */
+  /** How many of the lanes that are listed as open are wanted here. */
   get size(): number {
-    return this.open.size;
+    return this.open.size - (this.open.has('') ? 1 : 0);
   }
 
-  /** What the registry says now. Also starts again what failed, when its pause is over. */
-  update(lanes: Lanes): void {
+  /**
+   * What the registry says now. Also starts again what failed, when its pause is over. `holdsDefault`: the default
+   * lane, which no registry lists, is run as well.
+   */
+  update(lanes: Lanes, holdsDefault = false): void {
     if (this.stopping) return;
     const open = [...lanes.values()].filter(({ name, state }) => state === 'open' && this.options.wanted(name));
-    this.open = new Set(open.map(({ name }) => name));
+    this.open = new Set([...(holdsDefault ? [''] : []), ...open.map(({ name }) => name)]);
     for (const [name, slot] of this.slots)
       if (!this.open.has(name) && slot.running !== null && slot.busy === null)
-        void this.end(name, slot, 'STOPPED', lanes.get(name)?.state ?? 'not listed any more');
+        void this.end(name, slot, 'STOPPED', name === '' ? 'another process runs it' : whyNotOpen(lanes.get(name)));
     this.startMore();
   }
 
@@ -122,7 +131,7 @@ export class LaneSet<L extends RunningLane> {
 
   private async fellOut(name: string, slot: Slot<L>, lane: L, error: SeqError): Promise<void> {
     if (slot.running !== lane || slot.busy !== null) return;
-    if (OF_ALL.includes(error.code)) this.settle(error);
+    if (isOfAll(error)) this.settle(error);
     if (this.stopping) return;
     if (this.options.clock.now() - slot.startedAt > MOST_PAUSE_MS) slot.pauseMs = 0;
     await this.end(name, slot, error.code, error.message);
@@ -149,4 +158,8 @@ export class LaneSet<L extends RunningLane> {
       });
     return slot.busy;
   }
+}
+
+function whyNotOpen(entry: LaneEntry | undefined): string {
+  return entry?.state ?? 'not listed any more';
 }

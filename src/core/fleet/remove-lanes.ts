@@ -11,9 +11,10 @@ import type { NodePort, Random } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
 import type { NodeView } from '../protocol/types.js';
 import { namesText } from './add-lanes.js';
-import type { LaneEntry, LaneState, Lanes } from './entries.js';
+import { nextVersion, type LaneEntry, type LaneState, type Lanes } from './entries.js';
+import { keepRegistry } from './keep-registry.js';
 import { inTurns, probeLane, viewsOf, type LaneProbe } from './lane-nodes.js';
-import { changeLanes, readRegistry, type RegistryNodes } from './registry.js';
+import { changeLanes, readRegistry, type Registry, type RegistryNodes } from './registry.js';
 
 export interface RemovePlan {
   lanes: { name: string; state: LaneState; height: number; leader: string | null }[];
@@ -50,7 +51,8 @@ const POLL_MS = 250;
 export async function removeLanes(options: RemoveLanesOptions): Promise<RemoveLanesDone> {
   const { names, command } = options;
   options.step('reading the lanes of the cluster');
-  const { lanes } = await readRegistry(options);
+  const registry = await readRegistry(options);
+  const { lanes } = registry;
   const unknown = names.filter((name) => !lanes.has(name));
   if (unknown.length > 0) throw laneNotFound(unknown);
   options.step('asking every node what it holds of them');
@@ -59,14 +61,14 @@ export async function removeLanes(options: RemoveLanesOptions): Promise<RemoveLa
   if (options.dryRun) return { plan, removed: null, warnings: [] };
   await options.confirm(plan);
   options.changing('unknown', []);
-  await setState(options, lanes, 'closed', [command]);
+  await setState(options, (await keepRegistry(options)).registry, 'closed', [command]);
   options.changing(
     'some',
     options.nodes.map(({ id }) => id),
   );
   await untilNobodyIsThere(options);
   const left = await inTurns(names, AT_ONCE, (name) => deleteLane(name, options));
-  await setState(options, (await readRegistry(options)).lanes, 'removed', [command]);
+  await setState(options, (await keepRegistry(options)).registry, 'removed', [command]);
   const record = await recordChange(
     options.nodes,
     {
@@ -110,18 +112,20 @@ function planOf(names: readonly string[], lanes: Lanes, probes: readonly LanePro
 /** Lanes that have that state, or went on to the next one, are left as they are. */
 async function setState(
   options: RemoveLanesOptions,
-  lanes: Lanes,
+  registry: Registry,
   state: 'closed' | 'removed',
   next: string[],
 ): Promise<void> {
   const { names, random, operator, clock } = options;
   const writer = random.hex(8);
   const entries = names.flatMap((name): LaneEntry[] => {
-    const known = lanes.get(name)!;
-    if (known.state === 'removed' || known.state === state) return [];
-    return [{ name, version: known.version + 1, state, writer, by: operator.by, atMs: Math.floor(clock.wall()) }];
+    const known = registry.lanes.get(name);
+    if (known?.state === 'removed' || known?.state === state) return [];
+    return [
+      { name, version: nextVersion(registry, name), state, writer, by: operator.by, atMs: Math.floor(clock.wall()) },
+    ];
   });
-  if (entries.length > 0) await changeLanes(options, entries, next);
+  if (entries.length > 0) await changeLanes(options, registry, entries, next);
 }
 
 async function untilNobodyIsThere(options: RemoveLanesOptions): Promise<void> {

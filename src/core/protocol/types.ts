@@ -213,11 +213,21 @@ export type NodeCall =
   | { script: 'clear_request'; id: string }
   | { script: 'announce'; presence: Omit<Presence, 'pttlMs'>; ttlMs: number }
   | { script: 'audit'; record: Record<string, string>; maxRecords: number }
-  /** At most 128 entries of the lane registry, as texts. */
-  | { script: 'note_lanes'; entries: readonly LaneText[] }
+  /**
+   * At most 128 entries of the lane registry, as texts. `version`: that of the configuration that the caller counts by.
+   * Without `fills` the node must remember the registry.
+   */
+  | { script: 'note_lanes'; version: string; entries: readonly LaneText[]; fills?: LanesFill }
   | { script: 'read_lanes' }
   /** Deletes what the node holds of a retired lane, except the record. */
   | { script: 'forget_lane' };
+
+/** A node that forgot the lane registry gets it again. With the last call it remembers: `marks`. */
+export interface LanesFill {
+  /** The memory that is filled. Another one is refused. */
+  incarnation: string;
+  marks: boolean;
+}
 
 /** A lane and its entry in the registry of a node: `<version> <state> <writer> …`. */
 export interface LaneText {
@@ -260,7 +270,11 @@ export interface CallResult {
   audit: Record<string, never>;
   /** How many of the entries the node did not have yet. */
   note_lanes: { changed: number };
-  read_lanes: { entries: LaneText[] };
+  /**
+   * `mark`: the memory that the registry of this node belongs to. `config`, `epoch`: by whom it is to be counted, and
+   * whether the node can know it.
+   */
+  read_lanes: { epoch: Epoch; config: string; mark: string; entries: LaneText[] };
   forget_lane: Record<string, never>;
 }
 

@@ -489,16 +489,26 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
     parse: nothing,
   },
   note_lanes: {
-    keys: ['admission', 'lanes'],
-    args: ['…pairs'],
-    build: (call) => call.entries.flatMap(({ name, text: entry }) => [name, entry]),
+    keys: [...BASE, 'lanes'],
+    args: ['version', 'fills', 'marks', '…pairs'],
+    build: ({ version, fills, entries }) => [
+      version,
+      fills?.incarnation ?? '',
+      fills?.marks === true ? '1' : '0',
+      ...entries.flatMap(({ name, text: entry }) => [name, entry]),
+    ],
     parse: ([changed]) => ({ changed: whole(changed) }),
   },
   read_lanes: {
-    keys: ['admission', 'lanes'],
+    keys: [...BASE, 'lanes'],
     args: [],
     build: () => [],
-    parse: (values) => ({ entries: [...record(values)].map(([name, entry]) => ({ name, text: text(entry) })) }),
+    parse: ([epoch, config, mark, ...entries]) => ({
+      epoch: whole(epoch),
+      config: text(config),
+      mark: text(mark),
+      entries: [...record(entries)].map(([name, entry]) => ({ name, text: text(entry) })),
+    }),
   },
   forget_lane: {
     keys: [...BASE, 'hold', 'handover', 'request', 'sequencers', 'sequencer', 'orphans', 'audit'],

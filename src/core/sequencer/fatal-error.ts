@@ -31,6 +31,7 @@ export function fatalError(code: ErrorCode, detail: string, cause: unknown): Seq
       why: 'each hides the other from the cluster, and submissions are forwarded to the wrong one',
       changed: 'nothing',
       next: ['give this sequencer an --id of its own, or stop the other process', 'seq status -o wide'],
+      cause,
     });
   }
   if (code === 'SETTINGS_DIFFER') return otherProducer(detail);

@@ -48,7 +48,7 @@ import { Renewals } from './lead/term-renewal.js';
 import type { SequencerOptions } from './options.js';
 import { RetryBackoff } from './lead/retry-backoff.js';
 import { ClusterState } from './follow/cluster-state.js';
-import { Twin } from './twin.js';
+import { describeTwin, Twin } from './twin.js';
 import { Retention, type MemoryFact } from './lead/retention.js';
 
 /** Equally eligible candidates try one after the other, this far apart, so that they do not split the votes. */
@@ -586,7 +586,7 @@ export class Sequencer implements SequencerApi {
     if (this.role !== 'follower' || this.term || this.stopping) return;
     this.learn(seen);
     const twin = this.twin.conflict(seen);
-    if (twin !== '') return this.fail('DUPLICATE_ID', twin);
+    if (twin !== null) return this.fail('DUPLICATE_ID', describeTwin(twin), twin);
     this.keepFloorKnown();
     this.damage.repeat(seen);
     // The old server's answer does not count. Probe again.

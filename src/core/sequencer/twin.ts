@@ -20,15 +20,14 @@ export class Twin {
     return instance === '' ? {} : { instance, startedAtMs: String(startedAtMs) };
   }
 
-  /** Why this sequencer must end. '' while it may go on. Called by a sequencer that does not lead. */
-  conflict(seen: ProbeResult): string {
-    if (this.own.instance === '') return '';
+  /** The other process, when this sequencer must end. Called by a sequencer that does not lead. */
+  conflict(seen: ProbeResult): Presence | null {
+    if (this.own.instance === '') return null;
     for (const reply of seen.replies) {
       if (reply?.outcome !== 'accepted') continue;
-      for (const one of reply.value.sequencers)
-        if (this.isOther(one) && this.lives(one) && this.stays(one)) return describe(one);
+      for (const one of reply.value.sequencers) if (this.isOther(one) && this.lives(one) && this.stays(one)) return one;
     }
-    return '';
+    return null;
   }
 
   private isOther({ id, role, extra }: Presence): boolean {
@@ -57,6 +56,6 @@ export class Twin {
   }
 }
 
-function describe({ id, pid, extra }: Presence): string {
+export function describeTwin({ id, pid, extra }: Presence): string {
   return `another process runs as ${id}: pid ${pid} on ${extra['host'] || 'an unnamed host'}`;
 }
