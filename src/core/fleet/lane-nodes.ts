@@ -31,12 +31,15 @@ export function viewsOf({ replies }: LaneProbe): NodeView[] {
 export function whatLaneShows(probe: LaneProbe, cluster: string): LaneShows {
   const views = viewsOf(probe);
   const quorum = quorumOf(probe.nodes.length);
-  if (views.some(isOfRemovedLane)) return 'removed';
-  const strange = views.some((view) => view.cluster !== '' && familyOf(view.cluster) !== familyOf(cluster));
+  const removed = views.filter(isOfRemovedLane);
+  const others = views.filter((view) => !removed.includes(view));
+  const strange = others.some((view) => view.cluster !== '' && familyOf(view.cluster) !== familyOf(cluster));
   if (strange) return 'other-cluster';
-  if (views.length < quorum) return 'too-few-answers';
-  const remembered = views.filter((view) => view.cluster !== '' && view.pending === '');
+  const remembered = others.filter((view) => view.cluster !== '' && view.pending === '');
+  // One node's word removes no lane: a quorum remembers it.
   if (remembered.length >= quorum) return 'made';
+  if (removed.length > 0) return 'removed';
+  if (views.length < quorum) return 'too-few-answers';
   return views.every((view) => view.admission === 'pristine') ? 'nothing' : 'begun';
 }
 
