@@ -92,6 +92,13 @@ class Resized extends VirtualCluster {
   }
 }
 
+/** The leader's own word, once it has made its first block. */
+async function leading(cluster: Resized): Promise<{ epoch: number; height: number }> {
+  await cluster.until(() => cluster.leader() !== undefined, 4000, 'a leader');
+  await cluster.clock.advance(10 * cluster.timing.blockTimeMs);
+  return cluster.leader()!.sequencer.status();
+}
+
 /** New connections to the servers, as `seq cluster resize` opens them. */
 function ports(cluster: Resized, servers: readonly MemoryServer[] = cluster.servers): MemoryNode[] {
   return servers.map((server) => new MemoryNode(server, IDENTITY, cluster.clock));
@@ -360,6 +367,26 @@ describe('resize', () => {
     const done = command(cluster, ports(cluster), { kind: 'add', server: ports(cluster, [server])[0]! });
     await cluster.until(() => done.answer !== null, 3000, 'the command to end');
     expect(cluster.leader()!.sequencer.status().epoch, 'the same term').toBe(epoch);
+  });
+
+  it('the leader gave a member another memory after the change, and its lane rests → the command is done all the same', async () => {
+    const cluster = new Resized({ rests: true, eager: true });
+    const server = cluster.empty('r4');
+    cluster.start('seq-a');
+    await cluster.until(() => cluster.leader() !== undefined, 4000, 'a leader');
+    await cluster.add('r4', 'r1 r2 r3 r4');
+    const { epoch } = await leading(cluster);
+    cluster.servers[2]!.wipe();
+    await cluster.until(
+      () => parseConfiguration(cluster.servers[0]!.state.record!.config)!.version.epoch === epoch,
+      8000,
+      'r3 has a memory of this term',
+    );
+    await cluster.clock.advance(20 * cluster.timing.ttlMs);
+    const { height } = cluster.leader()!.sequencer.status();
+    const done = command(cluster, ports(cluster), { kind: 'add', server: ports(cluster, [server])[0]! });
+    await cluster.until(() => done.answer !== null, 10_000, 'the command to end');
+    expect(cluster.leader()!.sequencer.status(), 'no block was made for it').toMatchObject({ epoch, height });
   });
 
   it('r2 of four is retired, and r3 leaves → the lock of r3 shows who leads until the others have noted it', async () => {

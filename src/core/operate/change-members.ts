@@ -249,7 +249,7 @@ async function untilMade(
   let askedAt = -Infinity;
   let askedEpoch = -1;
   let told = '';
-  let seen: { version: string; height: Height | null } = { version: '', height: null };
+  let counting = new SameTerm('');
   const refusals = new Refusals(options);
   const next = membersOf(options, change);
   let probed = next;
@@ -263,12 +263,10 @@ async function untilMade(
     if (noted || leader === null) probed = noted ? next : everyNode(options, next);
     if (noted && leader !== null) {
       if (leader.epoch > configuration.version.epoch) return { view, configuration };
-      // A term that changes the members proposes nothing afterwards. This one goes on: it has changed a memory since.
       const version = versionText(configuration.version);
-      const height = view.committed?.height ?? 0;
-      if (seen.version !== version) seen = { version, height: null };
-      else if (seen.height === null) seen.height = height;
-      else if (height > seen.height && leader.epoch === configuration.version.epoch) return { view, configuration };
+      if (counting.version !== version) counting = new SameTerm(version);
+      else if (leader.epoch === configuration.version.epoch && counting.goesOn(view, clock.now()))
+        return { view, configuration };
     }
     const filled = await progressOf(options);
     const refusal = noted || filled.runs ? '' : await refusals.words();
@@ -304,6 +302,29 @@ async function untilMade(
     next: [`seq history ${target}`.trim(), `seq status ${target}`.trim()],
     retryable: true,
   });
+}
+
+/**
+ * A term that changes the members does nothing afterwards. So the term that a configuration names has changed a memory
+ * since, and counts by the members, when it goes on: it commits a block, or its lock outlives what was left of it. A
+ * lane that rests makes no blocks. One extension may have been on its way when the change was noted, so it takes two.
+ */
+class SameTerm {
+  private height: Height | null = null;
+  private lockEndsAt: number | null = null;
+  private extensions = 0;
+
+  constructor(readonly version: string) {}
+
+  goesOn({ committed, leader }: ClusterView, now: number): boolean {
+    const height = committed?.height ?? 0;
+    this.height ??= height;
+    if (leader !== null && (this.lockEndsAt === null || now > this.lockEndsAt)) {
+      if (this.lockEndsAt !== null) this.extensions += 1;
+      this.lockEndsAt = now + leader.ttlMs;
+    }
+    return height > this.height || this.extensions >= 2;
+  }
 }
 
 /**
