@@ -3,16 +3,17 @@
 
 /** The id that all generations of a cluster share. It names the genesis block. */
 export function familyOf(cluster: string): string {
-  return cluster.slice(0, cluster.lastIndexOf('.'));
+  const dot = cluster.lastIndexOf('.');
+  return dot < 0 ? cluster : cluster.slice(0, dot);
 }
 
 /** Each recovery adds one. No recovery can have written a larger number. */
 const MAX_GENERATION = 2 ** 31;
 
-/** 0 when the name has no generation that a recovery can have written. */
+/** 0 when the name has no generation that a recovery can have written: somebody wrote it by hand. */
 export function generationOf(cluster: string): number {
-  const generation = Number(cluster.slice(cluster.lastIndexOf('.') + 1));
-  return generation <= MAX_GENERATION ? generation : 0;
+  const [, digits] = /\.([1-9]\d{0,9})$/.exec(cluster) ?? [];
+  return Number(digits ?? 0) <= MAX_GENERATION ? Number(digits ?? 0) : 0;
 }
 
 const RETIRED = /^retired:/;

@@ -118,6 +118,89 @@ test('another configuration of the same version → nobody follows it; the comma
   await until('r3 to be in step', () => inStep(nodes));
 }, 180_000);
 
+const generation = (is: string) => (text: string) => text.replace(/\.\d+$/, is);
+const setting = (name: string, is: string) => (text: string) =>
+  text.replace(new RegExp(`${name}=\\S+`), `${name}=${is}`);
+/** What is edited in the record, how, and whether a node alone of three is the one that is right afterwards. */
+const IN_RECORDS: [string, 'cluster' | 'config', (text: string) => string][] = [
+  ['a generation of 2^53-1', 'cluster', generation(`.${END}`)],
+  ['a generation of 2^31 + 1', 'cluster', generation('.2147483649')],
+  ['a negative generation', 'cluster', generation('.-1')],
+  ['a generation of letters', 'cluster', generation('.abc')],
+  ['no generation', 'cluster', generation('')],
+  ['a window of letters', 'config', setting('dedup-ms', 'abc')],
+  ['a negative window', 'config', setting('dedup-ms', '-5')],
+  ['a number of keys above the end', 'config', setting('dedup-items', END)],
+  ['a largest block of nothing', 'config', setting('max-block', '0')],
+  ['a largest block of 2^60', 'config', setting('max-block', '1152921504606846976')],
+  ['a configuration without members', 'config', (text) => text.replace(/ \| .*/, ' |')],
+];
+
+/** Runs what `seq status` says, as somebody would who knows nothing else, until it names no command of redis-cli. */
+async function obeyStatus(nodes: Three): Promise<string[]> {
+  const ran: string[] = [];
+  for (let round = 0; round < 5; round++) {
+    const { stdout } = await runSeq(newHome(), ['status', ...flagsOf(nodes), '--node-timeout', '2s', '--json']);
+    const { findings } = (JSON.parse(stdout) as { data: { findings: { next: string[] }[] } }).data;
+    const commands = findings.flatMap(({ next }) => next).filter((line) => line.startsWith('redis-cli'));
+    if (commands.length === 0) return ran;
+    for (const line of commands) {
+      const [command = '', ...args] = line.split(' ');
+      expect(spawnSync(command, args, { encoding: 'utf8' }), line).toMatchObject({ status: 0 });
+    }
+    ran.push(...commands);
+  }
+  throw new Error(`status names commands without end: ${ran.join('\n')}`);
+}
+
+test.each([['a generation of 7', 'cluster', generation('.7')] as const, ...IN_RECORDS])(
+  '%s on one node → the others go on, also under a new leader; what status names ends it',
+  async (_, field, edit) => {
+    const { a, nodes } = await led();
+    const r3 = client(nodes.r3);
+    await r3.hset(RECORD, field, edit((await r3.hget(RECORD, field)) ?? ''));
+    await until('a key to be sequenced all the same', () => a.submit('second'));
+    a.child.kill('SIGKILL');
+    const b = await start('b', nodes);
+    await until('a key to be sequenced by b', () => b.submit('third'));
+    expect(await obeyStatus(nodes)).not.toEqual([]);
+    await until('r3 to be in step', () => inStep(nodes));
+  },
+  180_000,
+);
+
+test.each(IN_RECORDS)(
+  '%s on two nodes → nobody leads; what status names undoes it, and nothing is lost',
+  async (_, field, edit) => {
+    const { a, nodes } = await led();
+    const receipt = await until('a receipt', () => a.submit('second'));
+    for (const node of [nodes.r2, nodes.r3]) {
+      const one = client(node);
+      await one.hset(RECORD, field, edit((await one.hget(RECORD, field)) ?? ''));
+    }
+    a.child.kill('SIGKILL');
+    const b = await start('b', nodes);
+    expect(await obeyStatus(nodes)).not.toEqual([]);
+    expect(await until('the key to be known', () => b.submit('second'))).toMatchObject({ height: receipt.height });
+    await until('r3 to be in step', () => inStep(nodes));
+  },
+  180_000,
+);
+
+test('a generation of 7 on two nodes → as after a recovery: the sequencers end, and go on in it', async () => {
+  const { a, nodes } = await led();
+  const receipt = await until('a receipt', () => a.submit('second'));
+  for (const node of [nodes.r2, nodes.r3]) {
+    const one = client(node);
+    await one.hset(RECORD, 'cluster', generation('.7')((await one.hget(RECORD, 'cluster')) ?? ''));
+  }
+  await until('a to end', async () => a.ended() ?? undefined);
+  const b = await start('b', nodes);
+  expect(await until('the key to be known', () => b.submit('second'))).toMatchObject({ height: receipt.height });
+  expect(await obeyStatus(nodes)).toHaveLength(1);
+  await until('r1 to be in step', () => inStep({ ...nodes, r1: nodes.r3, r3: nodes.r1 }));
+}, 180_000);
+
 test.each([END, CEILING])(
   'the timestamp of a pending block: %s → the next leader goes on',
   async (timestamp) => {

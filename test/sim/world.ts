@@ -1,6 +1,7 @@
 // How does a whole run go? Nodes, network, sequencers, clients, readers and faults start. Then everything is healed,
 // and the run waits until the cluster is in order again. All chance comes from the scenario's seed, so the same
 // scenario gives exactly the same history.
+import { isRetired } from '../../src/core/generation.js';
 import { blockHash, genesisHash } from '../../src/core/chain/block.js';
 import { keysOf } from '../../src/core/chain/items.js';
 import { quorumOf, type Limits } from '../../src/core/config.js';
@@ -396,10 +397,10 @@ function mayStart(who: SimProcess, { only, strangers, raced }: EditedList, note:
 /** The cluster that a starting process finds on the nodes. */
 function clusterOf(nodes: readonly SimNode[]): string {
   const shown = nodes.flatMap((node) => {
-    const cluster = node.server.state.record?.cluster ?? '';
-    return cluster === '' || cluster.startsWith('retired:')
-      ? []
-      : [{ outcome: 'accepted' as const, incarnation: '', value: { cluster } }];
+    const { record, runId } = node.server.state;
+    if (record === null || isRetired(record)) return [];
+    const { cluster, pending, run } = record;
+    return [{ outcome: 'accepted' as const, incarnation: '', value: { cluster, pending, runId, admittedRunId: run } }];
   });
   return commonCluster(shown) || IDENTITY.cluster;
 }

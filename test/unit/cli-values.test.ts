@@ -186,11 +186,24 @@ describe('discovery', () => {
   test.each([
     [['a.1', 'a.1', 'b.1'], 'a.1'],
     [['a.1', 'a.2', 'a.2'], 'a.2'],
-    [['a.1', 'a.1', 'a.2'], 'a.2'],
+    [['a.1', 'a.1 lost', 'a.2'], 'a.2'],
+    [['a.1 lost', 'a.1 lost', 'a.2 pending'], 'a.2'],
+    [['a.1', 'a.1', 'a.2'], 'a.1'],
+    [['a.1', 'a.1', 'a.9007199254740991'], 'a.1'],
+    [['a.1', 'a.9007199254740991', 'a.9007199254740991'], 'a.1'],
+    [['a.1', 'a.-1', 'a.-1'], 'a.1'],
+    [['a.1', 'a', 'a'], 'a.1'],
+    [['a.1', 'a.x', 'a.x'], 'a.1'],
     [['', ''], ''],
-  ])('cluster: nodes show %j → %j', (clusters, expected) =>
-    expect(commonCluster(clusters.map((cluster) => seen('', cluster)))).toBe(expected),
-  );
+  ])('cluster: nodes show %j (with their memory, unless said) → %j', (shown, expected) => {
+    const replies = shown.map((text) => {
+      const [cluster = '', how = ''] = text.split(' ');
+      const { value, ...rest } = seen('', cluster);
+      const pending = how === 'pending' ? 'n' : '';
+      return { ...rest, value: { ...value, pending, runId: 'now', admittedRunId: how === 'lost' ? 'then' : 'now' } };
+    });
+    expect(commonCluster(replies)).toBe(expected);
+  });
 });
 
 describe('settings', () => {

@@ -28,15 +28,15 @@ describe('configuration: text', () => {
   });
 
   test('configuration: settings of a later version are kept, in order', () => {
-    const text = '3.1 dedup-ms=1 dedup-items=2 max-block=3 zone=b apart=yes | r1=a@redis://x:1';
+    const text = '3.1 dedup-ms=1 dedup-items=2 max-block=4096 zone=b apart=yes | r1=a@redis://x:1';
     expect(configurationText({ ...parseConfiguration(text)! })).toBe(text);
     expect(configurationText(withMemory(parseConfiguration(text)!, 'r1', 'n', 4))).toBe(
-      '4.0 dedup-ms=1 dedup-items=2 max-block=3 zone=b apart=yes | r1=n@redis://x:1',
+      '4.0 dedup-ms=1 dedup-items=2 max-block=4096 zone=b apart=yes | r1=n@redis://x:1',
     );
   });
 
   test('configuration: the producer of a lane is one of the settings, and none is no word', () => {
-    const text = '3.1 dedup-ms=1 dedup-items=2 max-block=3 producer=exec:seq/exec/1 zone=b | r1=a@redis://x:1';
+    const text = '3.1 dedup-ms=1 dedup-items=2 max-block=4096 producer=exec:seq/exec/1 zone=b | r1=a@redis://x:1';
     const read = parseConfiguration(text)!;
     expect(read.settings).toMatchObject({ producer: 'exec:seq/exec/1', other: { zone: 'b' } });
     expect(configurationText({ ...read })).toBe(text);
@@ -46,18 +46,18 @@ describe('configuration: text', () => {
 
   test.each([
     '',
-    '1 dedup-ms=1 dedup-items=2 max-block=3 | r1=a@u',
+    '1 dedup-ms=1 dedup-items=2 max-block=4096 | r1=a@u',
     '1.0 dedup-ms=1 dedup-items=2 | r1=a@u',
-    '1.0 dedup-ms=1 dedup-items=2 max-block=3 |',
-    '1.0 dedup-ms=1 dedup-items=2 max-block=3 r1=a@u',
-    '1.0 dedup-ms=1 dedup-ms=1 dedup-items=2 max-block=3 | r1=a@u',
-    '1.0 dedup-ms=1 dedup-items=2 max-block=3 | r2=a@u r1=b@u',
-    '1.0 dedup-ms=1 dedup-items=2 max-block=3 | r1=a@u r1=b@u',
-    '01.0 dedup-ms=1 dedup-items=2 max-block=3 | r1=a@u',
-    '9999999999999999.0 dedup-ms=1 dedup-items=2 max-block=3 | r1=a@u',
-    '1.0  dedup-ms=1 dedup-items=2 max-block=3 | r1=a@u',
-    `1.0 dedup-ms=1 dedup-items=2 max-block=3 | ${Array.from({ length: 16 }, (_, i) => `r${10 + i}=a@u`).join(' ')}`,
-    `1.0 dedup-ms=1 dedup-items=2 max-block=3 pad=${'x'.repeat(256)} | r1=a@${'u'.repeat(513)}`,
+    '1.0 dedup-ms=1 dedup-items=2 max-block=4096 |',
+    '1.0 dedup-ms=1 dedup-items=2 max-block=4096 r1=a@u',
+    '1.0 dedup-ms=1 dedup-ms=1 dedup-items=2 max-block=4096 | r1=a@u',
+    '1.0 dedup-ms=1 dedup-items=2 max-block=4096 | r2=a@u r1=b@u',
+    '1.0 dedup-ms=1 dedup-items=2 max-block=4096 | r1=a@u r1=b@u',
+    '01.0 dedup-ms=1 dedup-items=2 max-block=4096 | r1=a@u',
+    '9999999999999999.0 dedup-ms=1 dedup-items=2 max-block=4096 | r1=a@u',
+    '1.0  dedup-ms=1 dedup-items=2 max-block=4096 | r1=a@u',
+    `1.0 dedup-ms=1 dedup-items=2 max-block=4096 | ${Array.from({ length: 16 }, (_, i) => `r${10 + i}=a@u`).join(' ')}`,
+    `1.0 dedup-ms=1 dedup-items=2 max-block=4096 pad=${'x'.repeat(256)} | r1=a@${'u'.repeat(513)}`,
   ])('configuration: %j → cannot be read', (text) => {
     expect(parseConfiguration(text)).toBeNull();
   });
@@ -70,7 +70,7 @@ describe('configuration: text', () => {
       settings: fc.record({
         dedupMs: whole,
         dedupItems: whole,
-        maxBlockBytes: whole,
+        maxBlockBytes: fc.integer({ min: 1024, max: 16 * 1024 * 1024 }),
         producer: fc.constantFrom('', 'batch:seq/items/1', 'other:x/2'),
         other: fc.dictionary(fc.stringMatching(/^x[a-z-]{0,9}$/), word, { maxKeys: 3, noNullPrototype: true }),
       }),
@@ -97,7 +97,7 @@ describe('configuration: text', () => {
 
   test('configuration: any text is read or refused, and what is read is written back the same', () => {
     const part = fc.oneof(
-      fc.constantFrom('|', ' ', '=', '@', '1.0', 'dedup-ms=1', 'dedup-items=1', 'max-block=1', 'r1=a@u'),
+      fc.constantFrom('|', ' ', '=', '@', '1.0', 'dedup-ms=1', 'dedup-items=1', 'max-block=1024', 'r1=a@u'),
       fc.string({ maxLength: 5 }),
     );
     const soup = fc.array(part, { maxLength: 12 }).map((parts) => parts.join(' '));

@@ -56,7 +56,13 @@ const MAX_CONFIGURATION_BYTES = 16_384;
 /** A term that has made this many is renewed before it makes another (VERSION has six digits for them). */
 export const MAX_TURN = 999_999;
 
-const COUNTS = ['dedup-ms', 'dedup-items', 'max-block'];
+/** The settings that are numbers, and what each may be. */
+const COUNTS = [
+  { name: 'dedup-ms', least: 0, most: MAX_NUMBER },
+  { name: 'dedup-items', least: 0, most: MAX_NUMBER },
+  { name: 'max-block', least: 1024, most: 16 * 1024 * 1024 },
+];
+const COUNT_NAMES = COUNTS.map(({ name }) => name);
 const PRODUCER = 'producer';
 const VERSION = /^(0|[1-9]\d{0,15})\.(0|[1-9]\d{0,5})$/;
 const SETTING = /^([a-z][a-z0-9-]{0,63})=([^\s|]{1,256})$/;
@@ -105,12 +111,12 @@ function readSettings(words: readonly string[]): AgreedSettings | null {
     if (name === undefined || values.has(name)) return null;
     values.set(name, value!);
   }
-  const [dedupMs, dedupItems, maxBlockBytes] = COUNTS.map((name) => {
+  const [dedupMs, dedupItems, maxBlockBytes] = COUNTS.map(({ name, least, most }) => {
     const value = values.get(name) ?? '';
-    return WHOLE.test(value) && Number.isSafeInteger(Number(value)) ? Number(value) : null;
+    return WHOLE.test(value) && Number(value) >= least && Number(value) <= most ? Number(value) : null;
   });
   if (dedupMs == null || dedupItems == null || maxBlockBytes == null) return null;
-  const other = Object.fromEntries([...values].filter(([name]) => ![...COUNTS, PRODUCER].includes(name)));
+  const other = Object.fromEntries([...values].filter(([name]) => ![...COUNT_NAMES, PRODUCER].includes(name)));
   return { dedupMs, dedupItems, maxBlockBytes, producer: values.get(PRODUCER) ?? '', other };
 }
 
@@ -150,13 +156,15 @@ export const NO_TERM_MADE_IT = 'no term has made such a configuration';
 
 /**
  * Why no term can have made the configuration of a node that counts; '' when one can have. It reaches such a node only
- * by a claim or an admission of the term that made it, or of a later term. So its epoch is at most the node's.
+ * by a claim or an admission of the term that made it, or of a later term. So its epoch is at most the node's, and
+ * every part of it can be read.
  */
 export function whyStray(config: string, epoch: Epoch): string {
   if (config === '') return '';
   const [words = ''] = config.split(' ', 1);
   const version = parseVersion(words);
-  if (version !== null && version.epoch <= epoch) return '';
+  if (version !== null && version.epoch <= epoch)
+    return parseConfiguration(config) === null ? `its configuration ${words} cannot be read: ${NO_TERM_MADE_IT}` : '';
   return `its configuration is ${words.slice(0, 40)}, and its epoch is ${epoch}: ${NO_TERM_MADE_IT}`;
 }
 

@@ -40,6 +40,11 @@ export function forgetRecord(url: string, target: string): string {
   return `redis-cli -u ${url} del ${prefixOf(target)}node:admission`;
 }
 
+/** The command that writes back which cluster a server belongs to. Everything else in its record is as it was. */
+export function restoreCluster(url: string, target: string, cluster: string): string {
+  return `redis-cli -u ${url} hset ${prefixOf(target)}node:admission cluster ${cluster}`;
+}
+
 /** The prefix of the keys of the lane that the flags of a command name. */
 function prefixOf(target: string): string {
   const [, lane] = /(?:^|\s)--lane (\S+)/.exec(target) ?? [];

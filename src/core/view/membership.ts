@@ -1,7 +1,7 @@
 // Which nodes count? The members of the newest configuration that this cluster's nodes know (docs/PROTOCOL.md section
 // 8, I13), whichever nodes were named by hand. A named node that is no member is a stranger: it is shown but never
 // counted. A member that nobody named counts as a node without an answer. Pure.
-import { clusterNamed, familyOf, generationOf } from '../generation.js';
+import { clusterNamed, familyOf } from '../generation.js';
 import {
   configurationText,
   contradicts,
@@ -14,11 +14,11 @@ import {
   type Member,
 } from '../protocol/configuration.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
-import { commonCluster } from './cluster-name.js';
+import { commonCluster, generationThatCounts } from './cluster-name.js';
 import type { NodeProbe } from './cluster-view.js';
 
 /** The part of an answer that says which nodes the cluster has. */
-type Told = Pick<NodeView, 'cluster' | 'config' | 'admission' | 'node'>;
+type Told = Pick<NodeView, 'cluster' | 'config' | 'admission' | 'node' | 'pending' | 'runId' | 'admittedRunId'>;
 
 export interface Answer {
   id: string;
@@ -57,16 +57,15 @@ function clearFamily(told: readonly Pick<NodeView, 'cluster'>[]): string {
   return first === undefined || first[1] === second?.[1] ? '' : first[0];
 }
 
-/** The cluster whose configuration `configurationAmong` returned, in its newest generation. */
+/** The cluster whose configuration `configurationAmong` returned, in the generation that counts. */
 export function clusterOf(answers: readonly Answer[], expectedCluster = ''): string {
   if (expectedCluster !== '') return expectedCluster;
   const family = clearFamily(answers.flatMap(({ reply }) => (reply.outcome === 'accepted' ? [reply.value] : [])));
   if (family === '') return commonCluster(answers.map(({ reply }) => reply));
-  const shown = answers.flatMap(({ reply }) => {
-    const named = reply.outcome === 'accepted' ? clusterNamed(reply.value.cluster) : '';
-    return familyOf(named) === family ? [named] : [];
-  });
-  return shown.sort((a, b) => generationOf(b) - generationOf(a))[0] ?? '';
+  return generationThatCounts(
+    answers.map(({ reply }) => reply),
+    family,
+  );
 }
 
 export interface Membership {

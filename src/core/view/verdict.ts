@@ -5,7 +5,8 @@ import { producerText } from '../protocol/producers.js';
 import { reachCommand } from './reach-command.js';
 import { MAX_EPOCH_LEAP, serverOf } from '../protocol/types.js';
 import { NO_TERM_MADE_IT } from '../protocol/configuration.js';
-import { deleteConfiguration, deleteEpoch, forgetRecord } from './epochs.js';
+import { clusterNamed, familyOf, generationOf } from '../generation.js';
+import { deleteConfiguration, deleteEpoch, forgetRecord, restoreCluster } from './epochs.js';
 import { wrongClockText } from '../nodes/node-clocks.js';
 import { inWords, isLate, leaseTiming } from './lease.js';
 import { DENIED, deniedNext, grantOn } from './no-answer.js';
@@ -198,6 +199,16 @@ function noQuorum(facts: Facts, target: string, options: SummarizeOptions): Find
     ...(out.length > 0 ? [`${list(idsOf(out))} ${out.length === 1 ? 'is' : 'are'} not admitted`] : []),
   ];
   const enoughWithSilent = admitted.length + silent.length >= quorum;
+  // Before anything is recovered: what somebody wrote by hand is undone, and these nodes are as they were.
+  const undone = out.map((n) => undoByHand(facts, n, target)).filter((command) => command !== '');
+  if (!enoughWithSilent && admitted.length + undone.length >= quorum)
+    return crit(
+      'NO_QUORUM',
+      `${admitted.length} of ${configured} nodes can vote, ${quorum} are needed: ${parts.join('; ')}; somebody wrote ` +
+        'into their records by hand, and the commands undo it',
+      idsOf(out),
+      undone,
+    );
   return crit(
     'NO_QUORUM',
     `${admitted.length} of ${configured} nodes can vote, ${quorum} are needed: ${parts.join('; ')}`,
@@ -206,6 +217,21 @@ function noQuorum(facts: Facts, target: string, options: SummarizeOptions): Find
       ? silent.map((n) => (n.state === 'REFUSED' ? letIn : reach)(n, options))
       : [`seq cluster recover --dry-run${target}`],
   );
+}
+
+/** The command that undoes what somebody wrote into the record of this node. '' when nothing is seen of that. */
+function undoByHand(facts: Facts, n: NodeRow, target: string): string {
+  if (isMisnamed(facts, n)) return restoreCluster(n.url, target, facts.cluster);
+  return n.state === 'OUT' && n.note.includes(NO_TERM_MADE_IT) ? deleteConfiguration(n.url, target) : '';
+}
+
+/** Its record names this cluster in a generation that no recovery can have written. */
+function isMisnamed({ cluster }: Facts, n: NodeRow): boolean {
+  return isOfFamily(cluster, n) && generationOf(cluster) > 0 && generationOf(n.cluster) === 0;
+}
+
+function isOfFamily(cluster: string, n: NodeRow): boolean {
+  return n.state === 'FOREIGN' && n.cluster === clusterNamed(n.cluster) && familyOf(n.cluster) === familyOf(cluster);
 }
 
 function quorumDenied(denied: readonly NodeRow[]): Finding {
@@ -449,8 +475,18 @@ function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): 
 }
 
 /** A copy of another node is emptied by hand. Any other data is not ours to touch: the address may be wrong. */
-function foreignFinding({ copied }: Facts, { id, url, note }: NodeRow, target: string): Finding {
-  const copy = copied.find((one) => one.id === id);
+function foreignFinding(facts: Facts, n: NodeRow, target: string): Finding {
+  const { id, url, note } = n;
+  const copy = facts.copied.find((one) => one.id === id);
+  const others = members(facts).filter((one) => one.admitted).length;
+  // Another generation of this cluster. What counts stands on the others: it has nothing that is missing there.
+  if (copy === undefined && isOfFamily(facts.cluster, n) && n.cluster !== facts.cluster && others >= facts.quorum) {
+    const byHand = isMisnamed(facts, n) ? ', which no recovery can have written' : '';
+    const reason =
+      `${id}: ${note}${byHand}; the others are ${facts.cluster}; ` +
+      'once it has forgotten that, the leader fills it anew';
+    return warning('NODE_FOREIGN', reason, [id], forgetRecord(url, target));
+  }
   if (copy === undefined) return warning('NODE_FOREIGN', `${id}: ${note}`, [id], `seq config show${target}`);
   const reason =
     `${id} holds a copy of ${copy.of}: ${note}; once it has forgotten that` +
