@@ -46,7 +46,7 @@ export default class Doctor extends SeqCommand {
     );
     const target = targetFlags(cluster.settings, cluster.nodes);
     const { view: judged, probes } = await inspectWithProbes({
-      nodes: cluster.settings.on === null ? everyNamed(cluster) : cluster.asked,
+      nodes: everyNamed(cluster),
       limitMs,
       clock: cluster.clock,
       expectedCluster: cluster.settings.cluster,

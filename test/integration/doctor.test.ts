@@ -115,12 +115,12 @@ describe('doctor: what was read → findings', () => {
     [
       'two node lists, two timings',
       { view: { sequencers: [sequencer('a', 'x', '3000'), sequencer('b', 'y', '500')] } },
-      ['CRIT sequencers', 'WARN sequencers'],
+      ['WARN sequencers', 'WARN sequencers'],
     ],
     [
       'two producers',
       { view: { sequencers: [producing('a', 'batch:seq/items/1'), producing('b', 'exec:seq/exec/1')] } },
-      ['CRIT sequencers'],
+      ['WARN sequencers'],
     ],
     ['a lane that has agreed on no producer', { view: { config: `${AGREED} | r1=n@u` } }, ['INFO sequencers']],
     ['a lane that has', { view: { config: `${AGREED} producer=batch:seq/items/1 | r1=n@u` } }, []],

@@ -15,6 +15,8 @@ interface Document {
     members: { before: string[]; after: string[] };
     margin: { before: number; after: number };
     retired: string | null;
+    sequencers: { configDigest: string }[];
+    findings: { severity: string; what: string }[];
   } | null;
   error: { code: string; message: string } | null;
   next?: string[];
@@ -100,6 +102,18 @@ describe('seq cluster resize', () => {
         expect(await resized(lab, '--add', `r5=${r5!.url}`)).toMatchObject({ alreadyDone: true });
         const { document } = await seq(lab, 'status');
         expect(document.data).toMatchObject({ configured: 5, quorum: 3 });
+        // One that starts with the old list counts the same nodes as those that followed the change.
+        const leader = await lab.waitForLeader();
+        await lab.restart(leader === 'seq-a' ? 'seq-b' : 'seq-a');
+        await lab.waitFor('two sequencers that count the same nodes', 60_000, async () => {
+          const { sequencers } = (await seq(lab, 'status')).document.data!;
+          return (
+            (sequencers.length === 2 && new Set(sequencers.map((one) => one.configDigest)).size === 1) || undefined
+          );
+        });
+        // Only what is examined is narrowed: the cluster is judged over all of its nodes.
+        const doctor = await seq(lab, 'doctor', '--on', 'r1');
+        expect(doctor.document.data!.findings.filter(({ severity }) => severity === 'CRIT')).toEqual([]);
         for (const id of ['r4', 'r5']) {
           expect(await resized(lab, '--remove', id)).toMatchObject({ retired: 'retired' });
           await clients[1]!.more(9);

@@ -202,7 +202,6 @@ export class SimProcess {
       version: 'sim',
       url: `http://${plan.id}`,
       pid: 1,
-      configDigest: 'd',
       extra: { ttlMs: String(plan.ttlMs), blockTimeMs: String(plan.blockTimeMs) },
       peers: [],
       catchUp: (options) => (life.alive ? this.hooks.catchUp(this, options) : NEVER),

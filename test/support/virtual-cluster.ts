@@ -237,7 +237,6 @@ export class VirtualCluster {
       version: 'test',
       url: '',
       pid: 1,
-      configDigest: 'd',
       extra: { ttlMs: String(timing.ttlMs), blockTimeMs: String(timing.blockTimeMs) },
       peers: [],
       emit: (event) => void events.push(event),

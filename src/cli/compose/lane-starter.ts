@@ -19,7 +19,6 @@ import type { LaneStores } from '../../core/store/lane-stores.js';
 import { clusterOf } from '../../core/view/membership.js';
 import { agreedBy, firstSettings } from './agreed-settings.js';
 import type { Cluster, LaneOpener } from './open-cluster.js';
-import { nodeListDigest } from './run-preflight.js';
 import { makeInbox } from './run-sequencer.js';
 import type { RunSettings } from './run-settings.js';
 
@@ -59,7 +58,7 @@ export class LaneStarter {
   }
 
   async start(lane: string): Promise<FleetLane> {
-    const { settings, cluster, lanes, stores, emit } = this.options;
+    const { settings, lanes, stores, emit } = this.options;
     const { name, agreed } = await this.identify(lane);
     const limits = { ...settings.limits, maxBlockBytes: agreed.maxBlockBytes };
     const { dedupItems: keepItems, dedupMs: keepMs } = agreed;
@@ -90,7 +89,6 @@ export class LaneStarter {
       version: settings.version,
       url: this.url === '' || !served ? '' : `${this.url}/lanes/${lane}`,
       pid: process.pid,
-      configDigest: nodeListDigest(cluster),
       instance: this.instance,
       extra: { ...this.options.facts, ...MANY_LANES, maxBlockBytes: String(limits.maxBlockBytes) },
       peers: served ? settings.peers.map((peer) => `${peer.replace(/\/+$/, '')}/lanes/${lane}`) : [],

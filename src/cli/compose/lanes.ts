@@ -95,5 +95,5 @@ function namesIn(path: string): string[] {
 /** The lane commands are about all lanes: one lane of the flags means nothing to them. */
 export function refuseLaneFlag(flags: { lane?: string | undefined }): void {
   if (flags.lane !== undefined)
-    throw usageError('--lane names one lane of other commands; here lanes are arguments', ['seq lane add LANE']);
+    throw usageError('--lane names one lane of other commands; here lanes are arguments', ['seq lane ls']);
 }

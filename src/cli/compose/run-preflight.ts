@@ -1,7 +1,6 @@
 // What must be true before a sequencer starts: it may use the servers, they are one cluster, and a quorum of its
 // members answers. The nodes decide how many members there are, not the list. Waits for conditions that may still
 // become true; throws for the others.
-import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../../core/errors.js';
 import { familyOf } from '../../core/generation.js';
 import type { SeqLog } from '../../core/log/log.js';
@@ -9,6 +8,7 @@ import { systemClock } from '../../core/nodes/system-clock.js';
 import { refuseUnfit } from '../../core/operate/bootstrap.js';
 import type { AgreedSettings } from '../../core/protocol/configuration.js';
 import type { NodeReply, NodeView } from '../../core/protocol/types.js';
+import { nodeListDigest } from '../../core/sequencer/own-presence.js';
 import type { Surroundings } from '../cluster/settings.js';
 import { agreedBy, firstSettings } from './agreed-settings.js';
 import {
@@ -223,7 +223,7 @@ function notInitialised(): SeqError {
 
 /** Throws when another sequencer runs with another list of nodes: each could reach a quorum of its own. */
 function refuseDrift(cluster: Cluster, seen: readonly Seen[], ownId: string): void {
-  const digest = nodeListDigest(cluster);
+  const digest = nodeListDigest(cluster.nodes);
   for (const { port, view } of seen) {
     const other = view.sequencers.find(
       (one) => one.id !== ownId && one.configDigest !== '' && one.configDigest !== digest,
@@ -243,19 +243,6 @@ function refuseDrift(cluster: Cluster, seen: readonly Seen[], ownId: string): vo
       });
     }
   }
-}
-
-/** Two sequencers must count the same nodes. This is the digest of the node ids; order and host names do not matter. */
-export function nodeListDigest(cluster: Pick<Cluster, 'nodes'>): string {
-  return createHash('sha256')
-    .update(
-      cluster.nodes
-        .map((node) => node.id)
-        .sort()
-        .join('\n'),
-    )
-    .digest('hex')
-    .slice(0, 12);
 }
 
 /** Removes its listener afterwards: the wait for a quorum may last for days. */

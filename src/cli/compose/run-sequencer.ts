@@ -23,7 +23,7 @@ import { advertisedUrl } from './advertised-url.js';
 import { closeStore } from './close-store.js';
 import { clusterReader } from './cluster-reading.js';
 import type { Cluster } from './open-cluster.js';
-import { nodeListDigest, waitForCluster } from './run-preflight.js';
+import { waitForCluster } from './run-preflight.js';
 import { reload } from './reload.js';
 import type { RunSettings } from './run-settings.js';
 import type { ServiceManager } from './service-manager.js';
@@ -169,7 +169,6 @@ function sequencerOptions(
     version: settings.version,
     url: '',
     pid: process.pid,
-    configDigest: nodeListDigest(cluster),
     instance: systemRandom.hex(8),
     extra: {
       host: hostname(),

@@ -3,7 +3,7 @@
 import type { NodeCheckup } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
 import { deniedText, grantOn } from '../view/no-answer.js';
-import { reachCommand } from '../view/reach-command.js';
+import { isHanging, reachCommand } from '../view/reach-command.js';
 import { mib, partOf } from './doctor-memory.js';
 import type { CheckedNode, DoctorFinding, DoctorOptions, Severity } from './doctor-finding.js';
 
@@ -59,7 +59,8 @@ function ofServer({ id, url, view, checkup, diskFreeBytes }: CheckedNode, option
   if (checkup.outcome !== 'accepted') {
     const why = describeReply(checkup);
     if (view.outcome === 'refused') return [];
-    return [remark('WARN', 'reach', `could not be examined: ${why}`, reachCommand(url, why))];
+    const longer = `seq node list --on ${id} --node-timeout 5s ${options.target}`.trim();
+    return [remark('WARN', 'reach', `could not be examined: ${why}`, isHanging(why) ? longer : reachCommand(url, why))];
   }
   const facts = checkup.value;
   const set: SetCommand = (setting, value) => `redis-cli -u ${url} config set ${setting} ${value}`;

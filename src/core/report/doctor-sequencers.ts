@@ -55,7 +55,7 @@ export function ofSequencers(nodes: readonly CheckedNode[]): DoctorFinding[] {
         .join(', ');
   return [
     ...differ(
-      'CRIT',
+      'WARN',
       'the sequencers count different nodes',
       (one) => one.configDigest,
       'start every sequencer with the same --node list',
@@ -81,7 +81,7 @@ export function ofSequencers(nodes: readonly CheckedNode[]): DoctorFinding[] {
       'start every sequencer with the same --max-block-bytes, --retain-blocks and --retain-bytes',
     ),
     ...differ(
-      'CRIT',
+      'WARN',
       'the sequencers make blocks by different producers',
       ({ extra }) => (extra['producer'] === undefined ? '' : producerText(extra['producer'])),
       'start every sequencer of this lane with the same --producer',

@@ -24,7 +24,7 @@ export function diagnose(nodes: readonly CheckedNode[], options: DoctorOptions):
     ...ofClocks(nodes, options),
     ...ofSequencers(nodes),
     ...ofForecast(nodes),
-    ...ofReach(nodes),
+    ...ofReach(nodes, options),
   ];
   return found.sort((a, b) => RANK[a.severity] - RANK[b.severity]);
 }
@@ -122,7 +122,9 @@ function ofEpochs(nodes: readonly CheckedNode[], target: string): DoctorFinding[
     }));
 }
 
-function ofReach(nodes: readonly CheckedNode[]): DoctorFinding[] {
+/** Where a judge has seen all nodes, it says so itself. With --on, most of them are not examined here. */
+function ofReach(nodes: readonly CheckedNode[], { judged }: DoctorOptions): DoctorFinding[] {
+  if (judged !== undefined) return [];
   const silent = nodes.filter(({ view }) => view.outcome === 'unknown');
   if (nodes.length - silent.length >= quorumOf(nodes.length)) return [];
   return [

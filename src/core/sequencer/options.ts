@@ -50,7 +50,6 @@ export interface SequencerOptions {
   version: string;
   url: string;
   pid: number;
-  configDigest: string;
   /** Differs between any two processes. Absent: two processes of one id are not told apart. */
   instance?: string;
   extra: Record<string, string>;

@@ -1,6 +1,7 @@
 // What does this sequencer's presence record say (docs/PROTOCOL.md section 2), besides its id and address? How fast it
 // commits, how large its blocks are, and what the nodes retain. It is for people who read the nodes. No decision
 // depends on it.
+import { createHash } from 'node:crypto';
 import type { Limits } from '../config.js';
 import type { ChainStore } from '../ports.js';
 import type { RetentionMargin } from './follow/retention-margin.js';
@@ -68,4 +69,10 @@ export class OwnPresence {
       blockEveryMs: String(Math.max(1, Math.round((last.timestamp - first.timestamp) / count))),
     };
   }
+}
+
+/** Sequencers must count the same nodes. This is the digest of their ids; order and addresses do not matter. */
+export function nodeListDigest(nodes: readonly { id: string }[]): string {
+  const ids = nodes.map(({ id }) => id).sort();
+  return createHash('sha256').update(ids.join('\n')).digest('hex').slice(0, 12);
 }

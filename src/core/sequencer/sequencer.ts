@@ -37,7 +37,7 @@ import {
 } from '../nodes/probe.js';
 import { Membership } from './lead/membership.js';
 import { NodeAddresses } from './lead/node-addresses.js';
-import { OwnPresence } from './own-presence.js';
+import { nodeListDigest, OwnPresence } from './own-presence.js';
 import { Presences } from './presence.js';
 import { StoreRepairs } from './store-repairs.js';
 import { BlockBuilder } from './lead/block-builder.js';
@@ -164,7 +164,10 @@ export class Sequencer implements SequencerApi {
       cluster: identity.cluster,
       ...(openNode === undefined ? {} : { open: openNode }),
       adopts: adoptNodes,
-      changed: () => this.follower.restart(),
+      changed: () => {
+        this.follower.restart();
+        this.presences.announceSoon();
+      },
       opened: (id) => this.memberOpened(id),
     });
   }
@@ -777,7 +780,7 @@ export class Sequencer implements SequencerApi {
   }
 
   private presence() {
-    const { id, version, url, pid, configDigest, extra, priority, clock } = this.options;
+    const { id, version, url, pid, extra, priority, clock } = this.options;
     const { ready, why, epoch } = this.status();
     return {
       id,
@@ -786,7 +789,8 @@ export class Sequencer implements SequencerApi {
       version,
       url,
       pid,
-      configDigest,
+      // The nodes that count now: a change of the members reaches those who run, whatever list they were started with.
+      configDigest: nodeListDigest(this.membership.nodes),
       extra: {
         ...extra,
         ready: ready ? 'yes' : 'no',

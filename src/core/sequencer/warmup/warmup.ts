@@ -91,7 +91,6 @@ export async function warmUp(options: WarmUpOptions): Promise<boolean> {
     version: '',
     url: '',
     pid: 0,
-    configDigest: '',
     extra: {},
     peers: [],
     catchUp: async () => {},
