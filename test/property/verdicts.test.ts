@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { epochResult } from '../../src/cli/present/cluster/epoch.js';
 import { notNeededResult } from '../../src/cli/present/cluster/recover.js';
-import { planResult } from '../../src/cli/present/stream/repair.js';
+import { planResult, provenResult } from '../../src/cli/present/stream/repair.js';
 import type { NodePort } from '../../src/core/ports.js';
 import { parseConfiguration } from '../../src/core/protocol/configuration.js';
 import { blockedBy, probe, votesOf } from '../../src/core/nodes/probe.js';
@@ -21,7 +21,7 @@ import { epochsOf } from '../../src/core/view/epochs.js';
 import { inspectCluster } from '../../src/core/view/inspect.js';
 import { summarize } from '../../src/core/view/model.js';
 import { restartSafety } from '../../src/core/view/restart-safety.js';
-import { standstill } from '../../src/core/view/standstill.js';
+import { saidByAll, standstill } from '../../src/core/view/standstill.js';
 import { initialState, reduce } from '../../src/tui/model.js';
 import { Poller } from '../../src/tui/poll.js';
 import {
@@ -178,6 +178,7 @@ test('verdicts: 1,000 generated states → recover, repair plan, watch and ready
       const asked = { nodes: ports, limitMs: LIMIT_MS, clock: stillClock, target: TARGET };
       const status = await inspectCluster({ ...asked, twice: true });
       const stands = standstill(status);
+      const forAll = saidByAll(status);
       const stuck = nothingCanBeCommitted(made);
       const offered: string[] = [];
       const told = ({ verdict, reasonCode, reason, next, margin }: ClusterView) => [
@@ -197,8 +198,11 @@ test('verdicts: 1,000 generated states → recover, repair plan, watch and ready
           ...asked, lane: '', expectedCluster: '', progress: () => undefined, choose: [], without: [], command: 'seq repair plan',
         }); // prettier-ignore
         const { verdict, next } = planResult(plan, TARGET, 'seq repair apply -c x');
+        const proven = provenResult(plan, { total: 0, first: '' }, TARGET).verdict!;
         count(`plan by ${plan.hand.by}, ${verdict!.verdict}`);
-        if (stands !== null) expect(RANK[verdict!.verdict]).toBeGreaterThanOrEqual(RANK[stands.verdict]);
+        if (forAll !== null)
+          for (const told of [verdict!, proven, epochResult(epochsOf(status, probes), TARGET).verdict!])
+            expect(RANK[told.verdict], told.reason).toBeGreaterThanOrEqual(RANK[forAll.verdict]);
         if (stuck) expect(['CRIT', 'UNKNOWN']).toContain(verdict!.verdict);
         if (status.verdict === 'OK') expect([verdict!.verdict, plan.steps]).toEqual(['OK', []]);
         if (verdict!.verdict !== 'OK') expect(next!.length).toBeGreaterThan(0);
@@ -225,7 +229,7 @@ test('verdicts: 1,000 generated states → recover, repair plan, watch and ready
       if (names || all) expect([names, decision.outcome === 'plan']).toEqual([names, names]);
       if (decision.outcome === 'not-needed') {
         const { facts, next } = notNeededResult(decision, [], status, 'seq status');
-        expect(facts!.some(([what]) => what === 'and yet')).toBe(stands !== null);
+        expect(facts!.some(([what]) => what === 'and yet')).toBe(forAll !== null);
         if (stuck) expect([stands?.reason, next]).toEqual([expect.any(String), stands?.next]);
       }
 

@@ -197,8 +197,8 @@ function nothingToDecide({ cluster, nodes, seen, ours, stores, quorum }: Scene):
   if (ours.length < quorum)
     return impossible(
       'NO_QUORUM',
-      `${ours.length} of ${nodes.length} nodes answered, ${quorum} are needed: a recovery on fewer could meet a ` +
-        'quorum that still acts',
+      `${ours.length} of ${nodes.length} nodes show what they hold of this cluster, ${quorum} are needed: ` +
+        'a recovery on fewer could meet a quorum that still acts',
     );
   const empty =
     ours.length === seen.length &&

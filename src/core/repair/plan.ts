@@ -9,7 +9,7 @@ import { EXIT, SeqError } from '../errors.js';
 import { NO_TERM_MADE_IT } from '../protocol/configuration.js';
 import { MAX_EPOCH_LEAP, type Epoch, type Hash, type Height, type NodeView } from '../protocol/types.js';
 import type { ClusterView, Finding, LeaderRow } from '../view/cluster-view.js';
-import { standstill } from '../view/standstill.js';
+import { saidByAll, standstill } from '../view/standstill.js';
 import { mark, type EvidenceNode, type RepairEvidence } from './evidence.js';
 import type { Contest, Copy } from './scan.js';
 import { refuseSilentStores, type SilentStores } from './store-copies.js';
@@ -130,6 +130,7 @@ export function planRepair(evidence: RepairEvidence, wish: RepairWish): RepairPl
     if (open !== null) undecidable.push(open);
     else {
       const step = stepFor(node, {
+        quorum: view.quorum,
         goal,
         floor,
         leads: view.leader !== null,
@@ -158,7 +159,7 @@ export function planRepair(evidence: RepairEvidence, wish: RepairWish): RepairPl
   // An undecidable height at the head comes before everything else, because a term would have to decide it.
   const written = blocked && view.leader === null ? [] : kept;
   const hand = handOf(evidence, trusted, wish);
-  const plan = { cluster: view.cluster, hand, goal, chosen, steps: written, undecidable, standstill: standstill(view) };
+  const plan = { cluster: view.cluster, hand, goal, chosen, steps: written, undecidable, standstill: saidByAll(view) };
   return { digest: digestOf(evidence, plan), ...plan };
 }
 
@@ -175,6 +176,7 @@ function stepFor(
     leads: boolean;
     replaced: { height: Height; why: string } | undefined;
     contests: readonly Contest[];
+    quorum: number;
   },
 ): RepairStep | null {
   const { goal, floor, leads } = plan;
@@ -249,7 +251,11 @@ function stepFor(
       blocks: 1,
       writes: `block ${goal.height} ${goal.hash.slice(0, 8)} again, under a new epoch`,
       removes: '',
-      why: `${copy.nodes.length} of the ${quorumNote(contest)} needed hold it under one epoch`,
+      why:
+        `${copy.nodes.length} hold it under epoch ${copy.epoch}` +
+        (copy.nodes.length < plan.quorum
+          ? `, ${plan.quorum} are needed`
+          : ', from before the present members were noted'),
     };
   }
   const lacks = goal.height - view.head;
@@ -267,8 +273,9 @@ function stepFor(
   };
 }
 
-function quorumNote(contest: Contest | undefined): string {
-  return contest === undefined ? 'nodes' : 'quorum';
+/** A lock that was written by hand may never expire. */
+function lastsText(pttlMs: number): string {
+  return pttlMs < 0 ? 'for ever' : `${pttlMs} ms left`;
 }
 
 function openQuestion(node: EvidenceNode, view: ClusterView, { target }: RepairWish): Undecidable | null {
@@ -431,11 +438,8 @@ function handOf({ view, nodes }: RepairEvidence, trusted: readonly EvidenceNode[
   const free = trusted.filter((node) => (node.view as NodeView).lock === null);
   if (free.length < view.quorum) {
     const held = trusted
-      .filter((node) => (node.view as NodeView).lock !== null)
-      .map(
-        (node) =>
-          `${node.id} (${(node.view as NodeView).lock?.owner}, ${(node.view as NodeView).lock?.pttlMs} ms left)`,
-      );
+      .flatMap(({ id, view: seen }) => (seen === null || seen.lock === null ? [] : [{ id, lock: seen.lock }]))
+      .map(({ id, lock }) => `${id} (${lock.owner}, ${lastsText(lock.pttlMs)})`);
     return {
       by: 'nobody',
       code: 'LOCKS_HELD',

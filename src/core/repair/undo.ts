@@ -13,7 +13,7 @@ import { gatherEvidence, mark, type RepairEvidence } from './evidence.js';
 import { planRepair, type RepairPlan, type RepairStep } from './plan.js';
 import { askStores, refuseSilentStores } from './store-copies.js';
 import { repairByTerm } from './by-own-term.js';
-import { standstill } from '../view/standstill.js';
+import { saidByAll } from '../view/standstill.js';
 import { nobodyMay, plannedRepair, type RepairOptions } from './repair.js';
 
 interface LastRepair {
@@ -302,6 +302,6 @@ function planUndo(
     chosen: [{ height: block.height, hash: block.hash, holders }],
     steps,
     undecidable,
-    standstill: standstill(evidence.view),
+    standstill: saidByAll(evidence.view),
   };
 }

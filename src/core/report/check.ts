@@ -2,10 +2,10 @@
 // Pure. A silent node counts as lost. It is no reason for UNKNOWN. UNKNOWN is only for a question that the answers of
 // the other nodes do not settle.
 import { restartSafety } from '../view/restart-safety.js';
-import type { ClusterView, Finding, NodeProbe, ReasonCode, Verdict } from '../view/cluster-view.js';
+import type { ClusterView, Finding, NodeProbe, ReasonCode } from '../view/cluster-view.js';
 import type { CheckAnswer, CheckName, Metric, Thresholds } from '../view/check-answer.js';
 import { epochsOf } from '../view/epochs.js';
-import { standstill } from '../view/standstill.js';
+import { saidByAll, VERDICT_RANK } from '../view/standstill.js';
 import type { Stray } from '../stream/strays.js';
 import { MatrixSummary, type MatrixRow } from '../stream/matrix.js';
 
@@ -18,8 +18,6 @@ export interface Seen {
   strays: readonly Stray[];
   target: string;
 }
-
-const VERDICT_RANK: Record<Verdict, number> = { OK: 0, WARN: 1, UNKNOWN: 2, CRIT: 3 };
 
 /**
  * Which check speaks for which finding of the one judge (view/verdict.ts). Each finding has its check, so that `check
@@ -68,7 +66,7 @@ export function judgeCheck(check: CheckName, seen: Seen, limits: Thresholds): Ch
   const answer = { leader: leader, quorum, epoch, stream, lag, nodes }[check](seen, limits);
   const { findings } = seen.view;
   // Whatever its own question is, no check says OK while nothing can be committed.
-  const spoken = standstill(seen.view) ?? findings.find(({ code }) => code !== 'OK' && SPEAKS[code] === check);
+  const spoken = saidByAll(seen.view) ?? findings.find(({ code }) => code !== 'OK' && SPEAKS[code] === check);
   if (spoken === undefined || VERDICT_RANK[spoken.verdict] < VERDICT_RANK[answer.verdict]) return { check, ...answer };
   // Of two answers that say "unknown", the one of the judge says what helps.
   if (spoken.verdict === answer.verdict && answer.verdict !== 'UNKNOWN') return { check, ...answer };
@@ -150,7 +148,9 @@ function quorum(seen: Seen, limits: Thresholds): Answer {
   const text =
     `${votersOf(view)} of ${view.configured} nodes can vote, ${view.quorum} are needed: ` +
     (view.margin < 0
-      ? 'some of them are behind'
+      ? view.nodes.some((n) => n.admitted && n.lockStuck !== '')
+        ? 'the locks of some never expire'
+        : 'some of them are behind'
       : view.margin === 0
         ? 'no node may be lost'
         : `${view.margin} more may be lost`);

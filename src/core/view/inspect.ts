@@ -34,7 +34,7 @@ export async function inspectWithProbes(options: InspectOptions): Promise<{ view
   const first = markForeign(await secondTry(await probeNodes(options), options), options.expectedCluster);
   const view = summarize(first, options);
   const announced = announcedTo(first, view.quorum);
-  const setBack = announced.height > Math.max(0, ...view.nodes.map((n) => n.head ?? 0));
+  const setBack = announced.height > Math.max(0, ...view.nodes.map((n) => (n.admitted ? (n.head ?? 0) : 0)));
   const open = view.pending !== null || view.committed?.hash === null;
   const unsettled = setBack || open || view.nodes.some((n) => (n.lag ?? 0) > 0);
   if (!unsettled && !options.twice) return { view, probes: first };
@@ -78,6 +78,8 @@ async function secondTry(probes: NodeProbe[], options: InspectOptions): Promise<
 export function bothTries(first: NodeProbe, second: NodeProbe): NodeProbe {
   const { reply } = first;
   if (reply.outcome !== 'unknown') return second;
+  // Not asked again: the connection waits after its failed attempt.
+  if (second.reply.outcome === 'unknown' && second.reply.retryInMs !== undefined) return first;
   return isLate(second.reply)
     ? { ...first, reply: { ...reply, cause: `${reply.cause}, twice` } }
     : { ...second, firstTry: describeReply(reply) };

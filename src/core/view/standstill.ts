@@ -1,6 +1,9 @@
 // Why is nothing committed, and why does that not end by itself? Every verb that judges says it, whatever its own
 // question is: a stream, an epoch or a plan that is in order is no good news while nobody can lead. Pure.
-import type { ClusterView, Finding, ReasonCode } from './cluster-view.js';
+import type { ClusterView, Finding, ReasonCode, Verdict } from './cluster-view.js';
+
+/** Of two verdicts the higher one is said. */
+export const VERDICT_RANK: Record<Verdict, number> = { OK: 0, WARN: 1, UNKNOWN: 2, CRIT: 3 };
 
 const LASTING: readonly ReasonCode[] = [
   'WRONG_CLUSTER',
@@ -22,6 +25,19 @@ export function standstill(view: ClusterView): Finding | null {
         (LASTING.includes(code) || ((code === 'NO_LEADER' || code === 'LEADER_SILENT') && !somebodyMayLead(view))),
     ) ?? null
   );
+}
+
+/** The chain itself is not one, or was cut: no answer about a part of it is good news. */
+const BROKEN: readonly ReasonCode[] = ['TWO_LEADERS', 'NODES_SET_BACK'];
+
+/** What every verb that judges says, whatever its own question is. */
+export function saidByAll(view: ClusterView): Finding | null {
+  return standstill(view) ?? view.findings.find(({ code }) => BROKEN.includes(code)) ?? null;
+}
+
+/** A verdict on something else, followed by what all say. */
+export function andYet(what: string, { code, reason }: Finding): string {
+  return `${what}, and ${BROKEN.includes(code) ? 'yet' : 'nothing can be committed'}: ${reason}`;
 }
 
 function somebodyMayLead({ hold, leader, sequencers }: ClusterView): boolean {

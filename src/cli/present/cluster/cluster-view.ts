@@ -115,7 +115,7 @@ function nodeTable(nodes: readonly NodeRow[], alone = false): Table {
       state: n.state,
       admitted: answered(n) ? (n.admitted ? 'yes' : `no (${n.admission})`) : '?',
       holder: answered(n) ? n.holder : '?',
-      ttl: n.ttlMs === null ? null : seconds(n.ttlMs),
+      ttl: n.ttlMs === null ? null : n.ttlMs < 0 ? 'never' : seconds(n.ttlMs),
       epoch: answered(n) ? n.epoch : '?',
       floor: answered(n) ? n.floor : '?',
       head: answered(n) ? n.head : '?',

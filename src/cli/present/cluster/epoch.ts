@@ -4,7 +4,7 @@ import type { HealDone, HealPlan } from '../../../core/operate/epoch.js';
 import { MAX_EPOCH_LEAP } from '../../../core/protocol/types.js';
 import { deleteEpoch, type EpochView } from '../../../core/view/epochs.js';
 import type { Result, Table } from '../result.js';
-import { standstill } from '../../../core/view/standstill.js';
+import { saidByAll } from '../../../core/view/standstill.js';
 
 export function epochResult(epochs: EpochView, target: string): Result {
   const { leader, reference, rows, view } = epochs;
@@ -14,7 +14,7 @@ export function epochResult(epochs: EpochView, target: string): Result {
   const tail = target === '' ? '' : ` ${target}`;
   const known = rows.filter((row) => row.admitted).length;
   // Epochs that agree are no good news while nobody can lead.
-  const stands = standstill(view);
+  const stands = saidByAll(view);
   const verdict =
     stands !== null
       ? { verdict: stands.verdict, reason: stands.reason, reasonCode: stands.code }

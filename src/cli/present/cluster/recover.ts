@@ -2,7 +2,7 @@
 import { EXIT } from '../../../core/errors.js';
 import type { RecoveryDecision, RecoveryPlan } from '../../../core/recovery/plan.js';
 import type { Result } from '../result.js';
-import { standstill } from '../../../core/view/standstill.js';
+import { saidByAll } from '../../../core/view/standstill.js';
 import type { ClusterView } from '../../../core/view/cluster-view.js';
 
 type NotNeeded = Extract<RecoveryDecision, { outcome: 'not-needed' }>;
@@ -87,7 +87,7 @@ export function recoverResult(
 /** `view`: a quorum is admitted, and still nothing may be committed. Then that is said, with what helps. */
 export function notNeededResult(decision: NotNeeded, rejoined: string[], view: ClusterView, status: string): Result {
   const { cluster, admitted } = decision;
-  const stands = standstill(view);
+  const stands = saidByAll(view);
   const next = stands === null ? [status] : stands.next;
   return {
     data: {

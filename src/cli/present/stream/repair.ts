@@ -4,6 +4,7 @@ import { EXIT } from '../../../core/errors.js';
 import type { RepairPlan, Undecidable } from '../../../core/repair/plan.js';
 import type { Repaired } from '../../../core/repair/repair.js';
 import type { Undone } from '../../../core/repair/undo.js';
+import { andYet, VERDICT_RANK } from '../../../core/view/standstill.js';
 import type { Result, Verdict } from '../result.js';
 
 const SHORT = 8;
@@ -14,16 +15,15 @@ interface Told {
   reasonCode: string;
 }
 
-const RANK: Record<Verdict, number> = { OK: 0, WARN: 1, UNKNOWN: 2, CRIT: 3 };
-
 /** Streams that are in order, or can be repaired, are no good news while nothing can be committed. */
 function planVerdict(plan: RepairPlan): Told {
-  const streams = streamsVerdict(plan);
-  const { standstill } = plan;
-  if (standstill === null || RANK[streams.verdict] >= RANK[standstill.verdict]) return streams;
-  const { verdict, reason, code } = standstill;
+  return withAll(streamsVerdict(plan), plan.standstill);
+}
+
+function withAll(streams: Told, said: RepairPlan['standstill']): Told {
+  if (said === null || VERDICT_RANK[streams.verdict] >= VERDICT_RANK[said.verdict]) return streams;
   const repair = streams.verdict === 'OK' ? 'nothing to repair in the streams' : streams.reason;
-  return { verdict, reason: `${repair}, and nothing can be committed: ${reason}`, reasonCode: code };
+  return { verdict: said.verdict, reason: andYet(repair, said), reasonCode: said.code };
 }
 
 function streamsVerdict({ steps, undecidable, goal }: RepairPlan): Told {
@@ -254,9 +254,9 @@ export function repairedResult(repaired: Repaired, dryRun: boolean, target: stri
 
 /** Exit code 0 when nothing is left to repair, 1 otherwise. */
 export function provenResult(plan: RepairPlan, violations: { total: number; first: string }, target: string): Result {
-  // Whether the streams are repaired is one question, and whether anything can be committed is another one.
+  // Whether the streams are repaired is one question, and the exit code answers it. The verdict is that of all verbs.
   const planned = streamsVerdict(plan);
-  const verdict =
+  const proven =
     planned.verdict === 'OK' && violations.total > 0
       ? {
           verdict: 'CRIT' as const,
@@ -264,13 +264,14 @@ export function provenResult(plan: RepairPlan, violations: { total: number; firs
           reasonCode: 'VIOLATIONS',
         }
       : planned;
+  const verdict = withAll(proven, plan.standstill);
   const tail = target === '' ? '' : ` ${target}`;
   return {
     data: {
       ...verdict,
       ...planData(plan),
       violations: violations.total,
-      result: verdict.verdict === 'OK' ? 'repaired' : 'not-repaired',
+      result: proven.verdict === 'OK' ? 'repaired' : 'not-repaired',
     },
     verdict,
     facts: [
@@ -278,11 +279,13 @@ export function provenResult(plan: RepairPlan, violations: { total: number; firs
       ['violations', violations.total],
     ],
     tables: plan.steps.length > 0 ? [stepTable(plan), ...openTables(plan.undecidable)] : openTables(plan.undecidable),
-    next:
-      verdict.verdict === 'OK'
-        ? (plan.standstill?.next ?? [])
-        : [`seq repair plan${tail}`, ...(violations.total > 0 ? [`seq stream verify${tail}`] : [])],
-    exit: verdict.verdict === 'OK' ? EXIT.ok : EXIT.no,
+    next: [
+      ...(plan.standstill?.next ?? []),
+      ...(proven.verdict === 'OK'
+        ? []
+        : [`seq repair plan${tail}`, ...(violations.total > 0 ? [`seq stream verify${tail}`] : [])]),
+    ],
+    exit: proven.verdict === 'OK' ? EXIT.ok : EXIT.no,
   };
 }
 

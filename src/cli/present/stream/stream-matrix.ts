@@ -5,6 +5,7 @@ import type { Matrix, MatrixRow, MatrixSummary } from '../../../core/stream/matr
 import { straysText, type Stray } from '../../../core/stream/strays.js';
 import type { Diff } from '../../../core/stream/matrix-diff.js';
 import type { Verified } from '../../../core/stream/verify.js';
+import { andYet, saidByAll, VERDICT_RANK } from '../../../core/view/standstill.js';
 import { wire } from '../envelope.js';
 import type { Column, Result, Table } from '../result.js';
 import { rangeData } from '../range.js';
@@ -211,6 +212,13 @@ export function matrixResult(
   };
 }
 
+/** A node that answers and shows no stream of this chain is not silent. */
+function whyUnread({ view }: Verified, id: string): string {
+  const state = view.nodes.find((node) => node.id === id)?.state ?? 'DOWN';
+  if (state === 'REFUSED') return 'refuses us';
+  return ['DOWN', 'OK', 'WARN'].includes(state) ? 'did not answer' : `is ${state}`;
+}
+
 export function verifyResult(verified: Verified, target: string): Result {
   const { view, range, violations, total, nodes } = verified;
   const unread = nodes.filter((n) => !n.verified).map((n) => n.id);
@@ -221,7 +229,8 @@ export function verifyResult(verified: Verified, target: string): Result {
   const conflict = violations.find((one) => one.code === 'CONFLICT');
   const first = conflict ?? violations[0];
   const where = first?.height == null ? '' : ` at height ${first.height}`;
-  const verdict =
+  const unreadText = unread.map((id) => `${id} ${whyUnread(verified, id)}`);
+  const proven =
     first !== undefined
       ? {
           verdict: conflict ? ('CRIT' as const) : ('WARN' as const),
@@ -241,23 +250,31 @@ export function verifyResult(verified: Verified, target: string): Result {
             reason:
               `no violation on ${read} of ${nodes.length} nodes` +
               (range === null ? ', which hold no block' : `, heights ${range.from} to ${range.to}`) +
-              (unread.length === 0 ? '' : `; ${unread.join(', ')} did not answer`),
+              (unread.length === 0 ? '' : `; ${unreadText.join('; ')}`),
             reasonCode: 'OK',
           };
-  const next =
+  // The exit code speaks of the streams. The verdict is that of all verbs: sound streams are no good news while
+  // nothing can be committed.
+  const said = saidByAll(view);
+  const isWorse = said !== null && VERDICT_RANK[said.verdict] > VERDICT_RANK[proven.verdict];
+  const verdict = isWorse
+    ? { verdict: said.verdict, reason: andYet(proven.reason, said), reasonCode: said.code }
+    : proven;
+  const ofStreams =
     first === undefined
-      ? verdict.verdict === 'UNKNOWN'
+      ? proven.verdict === 'UNKNOWN'
         ? [`seq status${tail}`]
         : []
       : first.height === null
         ? [`seq status${tail}`]
         : [`seq stream inspect --height ${first.height}${tail}`];
+  const next = [...new Set([...(isWorse ? said.next : []), ...ofStreams])];
   return {
     data: { cluster: view.cluster, range: rangeData(range), total, violations, nodes, next },
     verdict,
     next,
     items: violations,
-    warnings: [...unread.map((id) => `${id} did not answer: nothing of it is verified`), ...verified.untold],
+    warnings: [...unreadText.map((text) => `${text}: nothing of it is verified`), ...verified.untold],
     tables: [
       {
         columns: [
