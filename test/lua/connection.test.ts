@@ -91,7 +91,8 @@ test('closed port → unknown at connect at once, and again without a connection
   expect(await node.call({ script: 'inspect' }, 3_600_000)).toMatchObject({
     outcome: 'unknown',
     step: 'connect',
-    cause: /^ECONNREFUSED; next attempt in \d+ ms$/,
+    cause: 'ECONNREFUSED',
+    retryInMs: expect.any(Number),
   });
   for (const reply of [
     await node.read({ from: 1, to: 2, limit: 1, data: false }, 100),

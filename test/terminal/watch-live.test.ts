@@ -184,7 +184,7 @@ const rows: Row[] = [
     state: 'r3 is paused',
     change: async () => servers[2]!.pause(),
     code: 'NODE_DOWN',
-    shows: [/r3: no answer at/, /r3 +DOWN +seq-a\?/, /may lose 0/, /next: redis-cli -u redis:.*ping/],
+    shows: [/r3: no answer at/, /r3 +DOWN +seq-a\?/, /may lose 0/, /next: seq node list --on r3 --node-timeout 5s/],
   },
   {
     state: 'r2 as well',

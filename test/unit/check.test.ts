@@ -99,6 +99,15 @@ describe('check', () => {
     expect(`${all.map((one) => one.verdict).join(' ')} → ${worstOf(all).verdict}`).toBe(expected.replace(/ +/g, ' '));
   });
 
+  test('quorum: locks that never expire are not said to be nodes that are behind', () => {
+    const probes = 'x9@3 x9@3 x9@3'.split(' ').map(node);
+    for (const { reply } of probes)
+      if (reply.outcome === 'accepted') reply.value.lock = { owner: 'ghost/0123456789abcdef', pttlMs: -1 };
+    const view = summarize(probes);
+    const { reason } = judgeCheck('quorum', { view, probes, rows: [], strays: [], target: '-c x' }, LIMITS);
+    expect(reason).toBe('3 of 3 nodes can vote, 2 are needed: the locks of some never expire');
+  });
+
   test('nagios: bars and line ends inside a reason → cannot begin the perfdata', () => {
     const [first] = answers('x9@3 x9@3 x9@3') as [CheckAnswer];
     expect(nagiosText('leader', [{ ...first, reason: 'a|b\nc', metrics: [] }])).toBe('SEQ LEADER OK - a/b c\n');

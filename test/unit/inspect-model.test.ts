@@ -28,6 +28,8 @@ const announced = (id: string, role: Presence['role'], more: Partial<Presence> =
 function node(word: string, index: number): NodeProbe {
   const id = `r${index + 1}`;
   const base = { id, url: `redis://127.0.0.1:${7000 + index}`, rttMs: 1, askedAt: 0 };
+  if (word === 'hung')
+    return { ...base, reply: { outcome: 'unknown', step: 'call', cause: 'no answer', limitMs: 100 } };
   if (word === '?') return { ...base, reply: { outcome: 'unknown', step: 'call', cause: 'no reply', limitMs: 100 } };
   if (word === '!')
     return {
@@ -161,6 +163,8 @@ function shown(words: string, { sequencers, absent = {}, locks = [], ...options 
 const leads = announced('seq-a', 'leader');
 const waits = announced('seq-b', 'follower');
 const HOUR = 3_590_000;
+const SET_BACK = { earlier: { committed: null, pending: null, announced: { id: 'seq-b', height: 12 } } };
+const SET_BACK_TEXT = 'seq-b has announced block 12, and no node has a block above 9: the nodes were set back in time';
 
 describe('inspect: is the leader alive, can anybody take over, can these locks be leases?', () => {
   // prettier-ignore
@@ -206,7 +210,18 @@ describe('inspect: is the leader alive, can anybody take over, can these locks b
     ['b:x9@3 -x9@3 -x9@3', said([], { absent: { 'seq-b': 9000 }, locks: [500] }), 'nobody leads: seq-b holds fewer than 2 locks (a lease running out)', 'seq run --id seq-b'],
     ['-x9@3 -x9@3 -x9@3', said([waits]), 'nobody leads: every lock is free, seq-b is running', 'seq status --watch'],
     // The record of one that was stopped is there for a while: it does not run.
-    ['-x9@3 -x9@3 -x9@3', said([announced('seq-b', 'stopping')]), 'nobody leads: no sequencer is running', 'seq run --id seq-a'],
+    ['-x9@3 -x9@3 -x9@3', said([announced('seq-b', 'stopping')]), 'nobody leads: no sequencer is running (seq-b is stopping)', 'seq run --id seq-b'],
+    ['-x9@3 -x9@3 -x9@3', said([], { absent: { 'seq-c': 42_000 } }), 'nobody leads: no sequencer is running (seq-c was last seen 42.0 s ago)', 'seq run --id seq-c'],
+    ['-x9@3 -x9@3 -x9@3', said([]), 'nobody leads: no sequencer is running', 'seq run --id seq-a'],
+    // A lane is not the cluster: other lanes may stand on the same servers.
+    ['. . .', said([], { target: '-c x' }), 'all of 3 nodes are empty: this cluster was never initialised', 'seq cluster init -c x'],
+    ['. . .', said([], { target: '-c x --lane tile-9' }), 'all of 3 nodes hold nothing of lane tile-9: it was never added, or its name is wrong', 'seq lane ls -c x'],
+    // redis-cli would wait for ever for a server that hangs.
+    ['x9@3 x9@3 hung', said([leads, waits], { target: '-c x' }), 'r3: no answer at call within 100 ms: no answer', 'seq node list --on r3 --node-timeout 5s -c x'],
+    // Whoever announced the block has it. It leads, or comes back, or its store is lost.
+    ['-x9@3 -x9@3 -x9@3', said([announced('seq-b', 'follower')], SET_BACK), `${SET_BACK_TEXT}; it leads, and writes back what its store has`, 'seq wait --for height=12 --timeout 1m'],
+    ['-x9@3 -x9@3 -x9@3', said([], SET_BACK), `${SET_BACK_TEXT}; start seq-b again with its store: it leads, and writes back what its store has`, 'seq run --id seq-b'],
+    ['-x9@3 -x9@3 -x9@3', said([announced('seq-b', 'follower', { extra: { ready: 'no', why: 'its disk is slow' } })], SET_BACK), `${SET_BACK_TEXT}; seq-b has to lead, and cannot: its disk is slow`, 'seq wait --for height=12 --timeout 1m'],
   ])('inspect: %s and %o → what is said, and the command', (words, told, reason, next) => {
     const view = shown(words, told);
     expect([view.reason, view.next[0]]).toEqual([reason, next]);
@@ -332,6 +347,21 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
     ['x9@3f x9@3 ?', 'CRIT CLUSTER_MIXED leader=- committed=x8 margin=-1'],
   ])('inspect: %s → %s', (words, expected) => {
     expect(show(words).line).toBe(expected);
+  });
+
+  test('inspect: a block below a quorum, and copies from before the present members → what makes them pending', () => {
+    const pending = (probes: NodeProbe[]) =>
+      summarize(probes).findings.find(({ code }) => code === 'PENDING_BLOCK')?.reason;
+    expect(pending('-x9@3 -x8@3 -x8@3'.split(' ').map((word, at) => node(word, at)))).toBe(
+      'height 9 is pending: 1 of 3 hold it under epoch 3, 2 are needed',
+    );
+    const recovered = knows('-x9@3 -x9@3 -x9@3', 'r1 r2 r3');
+    for (const { reply } of recovered)
+      if (reply.outcome === 'accepted') reply.value.config = reply.value.config.replace(/^\d+\.\d+/, '4.0');
+    expect(pending(recovered)).toBe(
+      'height 9 is pending: 3 of 3 hold it under epoch 3, from before the present members were noted: the next leader ' +
+        'writes it again under its own epoch',
+    );
   });
 
   test('inspect: an earlier look tells lag and pending from haste', () => {

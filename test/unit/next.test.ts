@@ -16,6 +16,7 @@ describe('next: completed with how the present command named its cluster', () =>
     ['seq status', NODES, "seq status --node r1=redis://127.0.0.1:1 --node 'redis://:***@127.0.0.1:2'"],
     ['seq run --id a -- cat -c x', { context: 'lab' }, 'seq run --id a -c lab -- cat -c x'],
     ['seq status', { context: 'my lab' }, "seq status -c 'my lab'"],
+    ['seq lane ls', LAB, 'seq lane ls -c lab'],
     ['seq lab start r1', LAB, 'seq lab start r1'],
     ['seq context ls', LAB, 'seq context ls'],
     ['seq explain NODE_DOWN', LAB, 'seq explain NODE_DOWN'],

@@ -16,6 +16,8 @@ const NO_TARGET = /^seq (lab|context|explain|completion|chaos|config validate)\b
 const NEEDS_NOTHING = / (--help|-h|--from-bundle)\b/;
 /** Settings that name a cluster are already there. */
 const NAMES_CLUSTER = / (-c|--context|--node)[ =]/;
+/** Their lanes are arguments. */
+const OF_ALL_LANES = /^seq lane\b/;
 const NAMES_LANE = / --lane[ =]/;
 
 export function aimed(line: string, { context, nodes = [], lane }: Target): string {
@@ -26,6 +28,7 @@ export function aimed(line: string, { context, nodes = [], lane }: Target): stri
     if (context !== undefined) added.push(`-c ${shellWord(context)}`);
     else added.push(...nodes.map((node) => `--node ${shellWord(withoutSecrets(node))}`));
   }
-  if (lane !== undefined && lane !== '' && !NAMES_LANE.test(command)) added.push(`--lane ${shellWord(lane)}`);
+  if (lane !== undefined && lane !== '' && !NAMES_LANE.test(command) && !OF_ALL_LANES.test(command))
+    added.push(`--lane ${shellWord(lane)}`);
   return [[command, ...added].join(' '), ...child].join(' -- ');
 }

@@ -373,6 +373,8 @@ export interface Unknown {
   step: Step;
   cause: string;
   limitMs?: number;
+  /** It was not asked now: an attempt just before failed, and the next one begins in this many ms. */
+  retryInMs?: number;
   alarm?: boolean;
 }
 export type NodeReply<T> = Accepted<T> | Refused | Unknown;

@@ -421,5 +421,5 @@ function lossCause(error: unknown): string {
 
 function waiting(reply: Refused | Unknown, leftMs: number): Refused | Unknown {
   if (reply.outcome === 'refused') return reply;
-  return { ...reply, cause: `${reply.cause}; next attempt in ${Math.ceil(leftMs)} ms` };
+  return { ...reply, retryInMs: Math.ceil(leftMs) };
 }

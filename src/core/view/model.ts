@@ -284,7 +284,7 @@ function nodeRow(
       state: 'FOREIGN',
       note: said(view.admissionWhy || `it belongs to cluster ${view.cluster}, not ${expectedCluster}`),
     };
-  if (view.admission === 'pristine') return { ...row, state: 'EMPTY', note: said('it holds no key of a cluster') };
+  if (view.admission === 'pristine') return { ...row, state: 'EMPTY', note: said('it holds no key of this chain') };
   if (!admitted) return { ...row, state: 'OUT', note: said(notAdmitted(view, leader)) };
   const disputed = conflicts.some((one) => one.height === view.head && one.nodes.includes(o.id));
   const wrong = said(admittedNote(view, row, committed, disputed, leader));
@@ -310,7 +310,7 @@ function notAdmitted(view: NodeView, leader: LeaderRow | null): string {
       return `its record is gone${why}: it lost its memory`;
     case 'damaged':
       return view.strayConfig === undefined
-        ? `its record and its stream disagree${why}`
+        ? `its keys disagree with its record${why}`
         : `${view.admissionWhy}; somebody wrote it by hand: delete that field`;
     case 'admitting':
       return leader === null

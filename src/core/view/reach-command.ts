@@ -10,3 +10,8 @@ export function reachCommand(url: string, note: string): string {
   // Shows the chain of the server, and whether it answers at all. With a wrong authority the chain says which is right.
   return `openssl s_client -connect ${tls[1]}${CERTIFICATE.test(note) ? ' -showcerts' : ''} </dev/null`;
 }
+
+/** It took the connection, and let the time run out. A longer limit tells a slow one from one that hangs. */
+export function isHanging(note: string): boolean {
+  return /no answer at (handshake|call)\b.*: no answer/.test(note);
+}

@@ -2,7 +2,7 @@
 // not write, or an invariant is broken. WARN: it writes, but it needs an operator. UNKNOWN: too few nodes answered.
 // Findings are in the order in which they must be repaired. docs/PROTOCOL.md sections 8 and 9.
 import { producerText } from '../protocol/producers.js';
-import { reachCommand } from './reach-command.js';
+import { isHanging, reachCommand } from './reach-command.js';
 import { MAX_EPOCH_LEAP, serverOf } from '../protocol/types.js';
 import { NO_TERM_MADE_IT } from '../protocol/configuration.js';
 import { clusterNamed, familyOf, generationOf } from '../generation.js';
@@ -14,7 +14,7 @@ import type { CopiedNode } from './copied-node.js';
 import type { OffClock } from './off-clocks.js';
 import type { OtherLeader } from './other-leader.js';
 import type { ClusterView, Finding, LeaderRow, NodeRow, ReasonCode, SummarizeOptions } from './cluster-view.js';
-import type { SequencerRow } from './presence.js';
+import type { AbsentSequencer, SequencerRow } from './presence.js';
 
 type Facts = Omit<ClusterView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'findings'> & {
   clusters: { id: string; cluster: string }[];
@@ -103,17 +103,28 @@ function conflictFindings({ conflicts }: Facts, target: string): Finding[] {
 }
 
 /** A sequencer announces only what q nodes held. Asked after that, q nodes must show it. */
-function setBackFindings(facts: Facts, target: string, { earlier }: SummarizeOptions): Finding[] {
+function setBackFindings(facts: Facts, target: string, options: SummarizeOptions): Finding[] {
+  const { earlier } = options;
   const admitted = members(facts).filter((n) => n.admitted);
   const head = Math.max(0, ...admitted.map((n) => n.head ?? 0));
   const { id, height } = earlier?.announced ?? { id: '', height: 0 };
   if (height <= head) return [];
+  const own = facts.sequencers.find((one) => one.id === id);
+  const able = own?.alive === true && own.ready;
+  const start = known(options.startSequencers?.(id), `seq run --id ${id}${target}`);
   return [
     crit(
       'NODES_SET_BACK',
-      `${id} has announced block ${height}, and no node has a block above ${head}: the nodes were set back in time`,
+      `${id} has announced block ${height}, and no node has a block above ${head}: the nodes were set back in time; ` +
+        (own?.alive === true && !own.ready
+          ? `${id} has to lead, and cannot: ${own.why || 'it does not say why'}`
+          : `${able ? '' : `start ${id} again with its store: `}it leads, and writes back what its store has`),
       idsOf(admitted),
-      [`seq status --watch${target}`],
+      [
+        ...(own?.alive === true ? [] : start),
+        `seq wait --for height=${height} --timeout 1m${target}`,
+        `if the store of ${id} is lost: stop ${id}; the others go on then, without the blocks above ${head}`,
+      ],
     ),
   ];
 }
@@ -169,16 +180,24 @@ function notInitialised(facts: Facts, target: string): Finding | null {
   const nodes = members(facts);
   const empty = nodes.filter((n) => n.state === 'EMPTY');
   const bootstrap = nodes.filter((n) => n.admission === 'bootstrap');
+  const [, lane = ''] = / --lane (\S+)/.exec(target) ?? [];
   if (answered < quorum || empty.length + bootstrap.length !== answered) return null;
   return crit(
     'NOT_INITIALISED',
     bootstrap.length > 0
       ? `the bootstrap of this cluster was broken off: ${list(idsOf(bootstrap))} show its nonce`
-      : `${answered === configured ? 'all' : answered} of ${configured} nodes are empty: this cluster ` +
-          'was never initialised',
+      : `${answered === configured ? 'all' : answered} of ${configured} nodes ` +
+          (lane === '' ? 'are empty: this cluster was never initialised' : laneUnknown(lane)),
     idsOf([...empty, ...bootstrap]),
-    [`seq cluster init${target}`],
+    lane === '' || bootstrap.length > 0
+      ? [`seq cluster init${target}`]
+      : [`seq lane ls${target.replace(/ --lane \S+/, '')}`, `seq lane add ${lane}${target.replace(/ --lane \S+/, '')}`],
   );
+}
+
+/** Other lanes of the cluster may stand on the same servers. */
+function laneUnknown(lane: string): string {
+  return `hold nothing of lane ${lane}: it was never added, or its name is wrong`;
 }
 
 function noQuorum(facts: Facts, target: string, options: SummarizeOptions): Finding | null {
@@ -308,8 +327,14 @@ function nobodyLeads(facts: Facts, target: string, options: SummarizeOptions): F
     );
   // The record of one that was stopped, or that died, is there for a while.
   const running = sequencers.filter((one) => one.alive && one.role !== 'stopping');
-  if (running.length === 0)
-    return noLeader('no sequencer is running', known(options.startSequencers?.(), `seq run --id seq-a${target}`));
+  if (running.length === 0) {
+    const told = [...sequencers.map(whyUnable), ...facts.absent.map(lastSeen)];
+    const ids = [...sequencers, ...facts.absent].map(({ id }) => `seq run --id ${id}${target}`);
+    return noLeader(
+      `no sequencer is running${told.length === 0 ? '' : ` (${told.join('; ')})`}`,
+      known(options.startSequencers?.(), ...(ids.length === 0 ? [`seq run --id seq-a${target}`] : ids)),
+    );
+  }
   const reasons = running.filter((s) => !s.ready && s.why !== '').map((s) => `${s.id}: ${s.why}`);
   return noLeader(
     `every lock is free, ${list(running.map((s) => s.id))} ` +
@@ -384,6 +409,16 @@ function othersAlive({ sequencers }: Facts, id: string): boolean {
   return sequencers.some((one) => one.id !== id && one.alive && one.role !== 'stopping');
 }
 
+function whyUnable({ id, role, alive, seenMs, why }: SequencerRow): string {
+  if (role === 'stopping') return `${id} is stopping`;
+  if (!alive) return `${id} announces nothing${seenMs === null ? '' : ` for ${inWords(seenMs)}`}`;
+  return `${id} is not ready (${why || 'it does not say why'})`;
+}
+
+function lastSeen({ id, seenMs }: AbsentSequencer): string {
+  return `${id} was last seen ${inWords(seenMs)} ago`;
+}
+
 /** Who would take over? Only asked where the cluster has, or had within a day, more than one sequencer. */
 function standbyFindings(facts: Facts, target: string, options: SummarizeOptions): Finding[] {
   const { leader, sequencers, absent } = facts;
@@ -392,16 +427,7 @@ function standbyFindings(facts: Facts, target: string, options: SummarizeOptions
   const gone = absent.filter((one) => one.id !== leader.id);
   if (others.length + gone.length === 0) return [];
   if (others.some((one) => one.alive && one.ready && one.role !== 'stopping')) return [];
-  const reasons = [
-    ...others.map((one) =>
-      one.role === 'stopping'
-        ? `${one.id} is stopping`
-        : !one.alive
-          ? `${one.id} announces nothing${one.seenMs === null ? '' : ` for ${inWords(one.seenMs)}`}`
-          : `${one.id} is not ready (${one.why || 'it does not say why'})`,
-    ),
-    ...gone.map((one) => `${one.id} was last seen ${inWords(one.seenMs)} ago`),
-  ];
+  const reasons = [...others.map(whyUnable), ...gone.map(lastSeen)];
   const dead = [...others.filter((one) => !one.alive), ...gone][0];
   return [
     {
@@ -515,9 +541,10 @@ function pendingFindings({ pending, configured, quorum }: Facts, target: string)
   if (pending === null) return [];
   const { height, nodes, epoch, mayBeCommitted } = pending;
   const reason =
-    `height ${height} is pending: ${nodes.length} of ${configured} hold it ` +
-    `under epoch ${epoch}, ${quorum} are needed` +
-    (mayBeCommitted ? '; a node that did not answer may hold it too' : '');
+    `height ${height} is pending: ${nodes.length} of ${configured} hold it under epoch ${epoch}` +
+    (nodes.length >= quorum
+      ? ', from before the present members were noted: the next leader writes it again under its own epoch'
+      : `, ${quorum} are needed${mayBeCommitted ? '; a node that did not answer may hold it too' : ''}`);
   return [warning('PENDING_BLOCK', reason, nodes, `seq stream inspect --from ${height} --to ${height}${target}`)];
 }
 
@@ -567,11 +594,11 @@ function driftFindings({ sequencers }: Facts, target: string): Finding[] {
     for (const s of sequencers) if (of(s) !== '') groups.set(of(s), [...(groups.get(of(s)) ?? []), s.id]);
     if (groups.size < 2) return [];
     const running = list([...groups].map(([value, ids]) => `${ids.join(', ')} with ${text(value)}`));
-    return [warning('CONFIG_DRIFT', `the sequencers run with ${what}: ${running}`, [], `seq status -o wide${target}`)];
+    return [warning('CONFIG_DRIFT', `the sequencers run with ${what}: ${running}`, [], `seq doctor${target}`)];
   };
   return [
     ...drift(
-      'different configurations',
+      'different lists of nodes',
       (one) => one.configDigest,
       (digest) => digest.slice(0, 8),
     ),
@@ -608,12 +635,19 @@ function letIn(node: NodeRow, options: SummarizeOptions): string {
   return code === undefined ? reach(node, options) : `seq explain ${code}`;
 }
 
+/** A server that takes connections and does not answer lets `redis-cli` wait for ever. */
 function reach(node: NodeRow, options: SummarizeOptions): string {
-  return options.startCommand?.(node.id) ?? reachCommand(node.url, node.note);
+  const target = options.target ? ` ${options.target}` : '';
+  return (
+    options.startCommand?.(node.id) ??
+    (isHanging(node.note)
+      ? `seq node list --on ${node.id} --node-timeout 5s${target}`
+      : reachCommand(node.url, node.note))
+  );
 }
 
-function known(commands: readonly string[] | undefined, otherwise: string): string[] {
-  return commands === undefined || commands.length === 0 ? [otherwise] : [...commands];
+function known(commands: readonly string[] | undefined, ...otherwise: string[]): string[] {
+  return commands === undefined || commands.length === 0 ? otherwise : [...commands];
 }
 
 /** `a`, `a and b`, `a, b and c`. */

@@ -106,7 +106,7 @@ function nodeLines(data: Data, id: string, theme: Theme, width: number): Line[] 
       `${view.runId}${view.runId === view.admittedRunId ? '' : ` (admitted as ${view.admittedRunId || 'none'})`}`,
     ],
     ...(view.pending === '' ? [] : [['pending', view.pending] as [string, string]]),
-    ['lock', view.lock === null ? 'free' : `${view.lock.owner}, ${(view.lock.pttlMs / 1000).toFixed(1)}s left`],
+    ['lock', view.lock === null ? 'free' : `${view.lock.owner}, ${leftText(view.lock.pttlMs)}`],
     ['epoch', `${view.epoch}, claimed by ${view.claimant || 'nobody'}`],
     ['head', `${view.head}  ${shortHash(view.headHash)}  epoch ${view.headEpoch}`],
     ['floor', `${view.floor}  ${shortHash(view.floorHash)}`],
@@ -364,4 +364,9 @@ export function helpRows(
     ).map((text): Line => [{ text }]),
   ];
   return scrolled(lines, state.ui.scroll, theme, width, height);
+}
+
+/** A lock that was written by hand may never expire. */
+function leftText(pttlMs: number): string {
+  return pttlMs < 0 ? 'never expires' : `${(pttlMs / 1000).toFixed(1)}s left`;
 }

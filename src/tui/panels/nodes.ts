@@ -68,7 +68,9 @@ const headOf = (one: NodeLine): string => fact(one, (view) => String(view.head))
 
 function ttlOf(one: NodeLine): string {
   if (silent(one)) return '?';
-  return fact(one, (view) => (view.lock === null ? '-' : `${(view.lock.pttlMs / 1000).toFixed(1)}s`));
+  return fact(one, (view) =>
+    view.lock === null ? '-' : view.lock.pttlMs < 0 ? 'never' : `${(view.lock.pttlMs / 1000).toFixed(1)}s`,
+  );
 }
 
 /** As wide as its widest text, within limits. */
