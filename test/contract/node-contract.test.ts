@@ -229,7 +229,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
       'memory of this node (I13)',
     async () => {
       const config = (version: string, memory: string): string =>
-        `${version} dedup-ms=1 dedup-items=1 max-block=1 | ${NODE_ID}=${memory}@redis://x:1 r9=z@redis://y:1`;
+        `${version} dedup-ms=1 dedup-items=1 max-block=4096 | ${NODE_ID}=${memory}@redis://x:1 r9=z@redis://y:1`;
       const counting = (text: string, epoch = 1): NodeCall => ({ ...claim(A, epoch), config: text }) as NodeCall;
       const renewed = (text: string, by: NodeCall): NodeCall => ({ ...by, config: text }) as NodeCall;
       const [first, later] = [config('1.0', 'n0'), config('1.10', 'n0')];
@@ -275,8 +275,8 @@ describe.each(KINDS)('contract on %s', (kind) => {
   );
 
   test('configuration: one without this node is noted too, and ends what the node was good for (I13)', async () => {
-    const member = `1.0 dedup-ms=1 dedup-items=1 max-block=1 | ${NODE_ID}=n0@redis://x:1 r9=z@redis://y:1`;
-    const removed = '1.1 dedup-ms=1 dedup-items=1 max-block=1 | r9=z@redis://y:1';
+    const member = `1.0 dedup-ms=1 dedup-items=1 max-block=4096 | ${NODE_ID}=n0@redis://x:1 r9=z@redis://y:1`;
+    const removed = '1.1 dedup-ms=1 dedup-items=1 max-block=4096 | r9=z@redis://y:1';
     await play([
       [promote(A, 0), 'accepted {"epoch":1}'],
       [{ ...claim(A, 1), config: member } as NodeCall, facts(null, 0)],

@@ -28,11 +28,16 @@ const TREE: Block[][] = (() => {
   return tree;
 })();
 
-/** Of this node and others, some of them of the node's own memory. */
-const configs = (memory: string): string[] =>
-  ['0.0', '1.0', '1.2', '1.10', '3.0'].map(
-    (version) => `${version} dedup-ms=1 dedup-items=1 max-block=1 | ${NODE_ID}=${memory}@redis://x:1 r9=z@redis://y:1`,
-  );
+/** Of this node and others, some of them of the node's own memory, and some that cannot be read. */
+const configs = (memory: string): string[] => [
+  `1.0 dedup-ms=abc | ${NODE_ID}=${memory}`,
+  `1.10 no members, ${NODE_ID}=${memory}@redis://x:1`,
+  'no version',
+  ...['0.0', '1.0', '1.2', '1.10', '3.0'].map(
+    (version) =>
+      `${version} dedup-ms=1 dedup-items=1 max-block=4096 | ${NODE_ID}=${memory}@redis://x:1 r9=z@redis://y:1`,
+  ),
+];
 
 export function mulberry32(seed: number): () => number {
   let a = seed >>> 0;
@@ -302,6 +307,7 @@ export function randomActs(seed: number, length: number): Act[] {
       1.5,
       () => {
         if (chance(0.6)) return { mishap: 'wipe' };
+        if (chance(0.5)) return { mishap: pick(['config-lost', 'config-odd'] as const) };
         return { mishap: pick(['restart', 'restart', 'epoch-lost', 'tail-cut', 'hole'] as const) };
       },
     ],

@@ -70,12 +70,15 @@ describe.each(KINDS)('recover_node on %s', (kind) => {
     async () => {
       const seen = recoveryExpectation(await view());
       expect(
-        await ask(recover(seen, { config: '1.0 dedup-ms=1 dedup-items=1 max-block=1 | r1=rec-1@redis://x:1' }), NEXT),
+        await ask(
+          recover(seen, { config: '1.0 dedup-ms=1 dedup-items=1 max-block=4096 | r1=rec-1@redis://x:1' }),
+          NEXT,
+        ),
       ).toBe('accepted');
       expect(await view()).toMatchObject({
         admission: 'admitting',
         cluster: 'c1.2',
-        config: '1.0 dedup-ms=1 dedup-items=1 max-block=1 | r1=rec-1@redis://x:1',
+        config: '1.0 dedup-ms=1 dedup-items=1 max-block=4096 | r1=rec-1@redis://x:1',
         pending: 'rec-1',
         incarnation: '',
         ...HEAD,

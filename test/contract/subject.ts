@@ -25,7 +25,12 @@ export type Mishap =
   /** The newest entry is gone, the record is not. */
   | 'tail-cut'
   /** The oldest entry is gone. */
-  | 'hole';
+  | 'hole'
+  /** Somebody deleted the configuration in the record, or wrote one that nobody can read. */
+  | 'config-lost'
+  | 'config-odd';
+
+const ODD = '1.2 dedup-ms=abc | r1=n0';
 
 export interface Subject {
   readonly kind: 'memory' | 'redis';
@@ -64,6 +69,12 @@ export function afflict(state: MemoryNodeState, mishap: Mishap): void {
       break;
     case 'hole':
       state.entries.shift();
+      break;
+    case 'config-lost':
+      if (state.record !== null) state.record.config = '';
+      break;
+    case 'config-odd':
+      if (state.record !== null) state.record.config = ODD;
       break;
   }
 }
@@ -135,6 +146,12 @@ export async function redisSubject(persist: 'none' | 'always' = 'none', shortcut
           break;
         case 'epoch-lost':
           await admin.del(keys.epoch);
+          break;
+        case 'config-lost':
+          await admin.hdel(keys.admission, 'config');
+          break;
+        case 'config-odd':
+          if (await admin.exists(keys.admission)) await admin.hset(keys.admission, 'config', ODD);
           break;
         case 'tail-cut':
         case 'hole': {

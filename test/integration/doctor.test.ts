@@ -72,7 +72,7 @@ const sequencer = (id: string, configDigest: string, ttlMs: string): Presence =>
   ({ id, configDigest, url: '', extra: { ttlMs } }) as unknown as Presence;
 const producing = (id: string, producer: string): Presence =>
   ({ id, configDigest: '', url: '', extra: { producer } }) as unknown as Presence;
-const AGREED = '1.0 dedup-ms=1 dedup-items=2 max-block=3';
+const AGREED = '1.0 dedup-ms=1 dedup-items=2 max-block=4096';
 const wrongClock = (id: string, clockOffMs: string): Presence =>
   ({ id, configDigest: '', url: '', extra: { clockOffMs } }) as unknown as Presence;
 

@@ -339,7 +339,7 @@ describe('checkers', () => {
   });
 
   it("a server whose memory the term's configuration does not name → no vote, neither for nor against a block", () => {
-    const config = '1.0 dedup-ms=1 dedup-items=1 max-block=1 | r1=boot@x r2=boot@x r3=new@x';
+    const config = '1.0 dedup-ms=1 dedup-items=1 max-block=4096 | r1=boot@x r2=boot@x r3=new@x';
     const claims = ['r1', 'r2'].map((id) => ({ ...claim(id, 'a/1', 1, 1), config }));
     const old = op({ t: 2, node: 'r3', incarnation: 'boot' });
     const other = { hash: H('x1'), epoch: 2, entryEpoch: 2, stamped: 2, owner: 'b/1', t: 3 };

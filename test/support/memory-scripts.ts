@@ -26,13 +26,7 @@ import {
   type ReplyTo,
 } from '../../src/core/protocol/types.js';
 import { isRetired } from '../../src/core/generation.js';
-import {
-  compareVersions,
-  contradicts,
-  memberOf,
-  parseConfiguration,
-  whyStray,
-} from '../../src/core/protocol/configuration.js';
+import { compareVersions, whyStray, type Version } from '../../src/core/protocol/configuration.js';
 import {
   emptyNodeState,
   freshRecord,
@@ -177,6 +171,7 @@ const BAD_TRIM = refused('BAD_ARGUMENT', { why: 'trim' });
 /** Checks sizes, and arguments that depend on each other. The Lua tests check the form of each argument. */
 function badArgument(call: NodeCall): Refused | null {
   if ('epoch' in call && call.epoch > MAX_NUMBER) return refused('BAD_ARGUMENT', { why: 'epoch' });
+  if (badConfig(call)) return refused('BAD_ARGUMENT', { why: 'config' });
   if (call.script === 'promote_leader' && call.expectedEpoch >= MAX_NUMBER)
     return refused('BAD_ARGUMENT', { why: 'expected_epoch' });
   if (call.script === 'write_block') {
@@ -190,6 +185,13 @@ function badArgument(call: NodeCall): Refused | null {
     return refused('BAD_ARGUMENT', { why: 'value' });
   }
   return null;
+}
+
+/** Scripts that compare configurations want one that has a version. */
+function badConfig(call: NodeCall): boolean {
+  if (!('config' in call) || call.config === undefined || call.config === '') return false;
+  const compares = call.script === 'claim' || call.script === 'begin_admission';
+  return call.config.length > 16_384 || (compares && !/^\d+\.\d+ /.test(call.config));
 }
 
 function badLanes({ version, fills, entries }: Call<'note_lanes'>): Refused | null {
@@ -383,8 +385,8 @@ function claim(
   if (!mutant.noConfigCheck) {
     if (isEarlier(config, record.config)) return refused('CONFIG_STALE', { actual: record.config });
     if (contradicts(config, record.config)) return refused('CONFIG_STALE', { why: 'other', actual: record.config });
-    const member = memberOf(parseConfiguration(config), record.node);
-    if (!mutant.noMemberCheck && member !== undefined && member.memory !== record.incarnation)
+    const named = memoryIn(config, record.node);
+    if (!mutant.noMemberCheck && named !== null && named !== record.incarnation)
       return refused('NOT_MEMBER', { actual: record.incarnation });
   }
   record.config = config;
@@ -414,9 +416,40 @@ function extendLock(
 }
 
 /** Compares versions. '' is the earliest. */
+/** As lua/ reads a configuration: by its text, of which it knows the version and where a member's memory stands. */
+interface ConfigWords {
+  version: Version | null;
+  withoutAddresses: string;
+}
+const wordsKnown = new Map<string, ConfigWords>();
+
+function wordsOf(text: string): ConfigWords {
+  let words = wordsKnown.get(text);
+  if (words === undefined) {
+    if (wordsKnown.size > 1000) wordsKnown.clear();
+    const [, epoch, turn] = /^(\d+)\.(\d+) /.exec(text) ?? [];
+    const version = epoch === undefined ? null : { epoch: Number(epoch), turn: Number(turn) };
+    words = { version, withoutAddresses: text.replace(/@\S+/g, '') };
+    wordsKnown.set(text, words);
+  }
+  return words;
+}
+
 function isEarlier(one: string, other: string): boolean {
-  const [mine, theirs] = [parseConfiguration(one), parseConfiguration(other)];
-  return theirs !== null && (mine === null || compareVersions(mine.version, theirs.version) < 0);
+  const [mine, theirs] = [wordsOf(one).version, wordsOf(other).version];
+  return theirs !== null && (mine === null || compareVersions(mine, theirs) < 0);
+}
+
+/** `one` is not earlier than `other`. */
+function contradicts(one: string, other: string): boolean {
+  return one !== other && !isEarlier(other, one) && wordsOf(one).withoutAddresses !== wordsOf(other).withoutAddresses;
+}
+
+/** The memory that the text names for this node. Null: it does not name the node. */
+function memoryIn(config: string, node: string): string | null {
+  const bar = config.indexOf('|');
+  const at = config.indexOf(` ${node}=`, bar < 0 ? config.length - 1 : bar);
+  return at < 0 ? null : /^[^@ ]*/.exec(config.slice(at + node.length + 2))![0];
 }
 
 function releaseLock(s: MemoryNodeState, call: Call<'release_lock'>, now: number): Reply<'release_lock'> {
@@ -558,7 +591,7 @@ function bootstrapCommit(
   record.incarnation = nonce;
   record.headHash = identity.genesis;
   record.floorHash = identity.genesis;
-  record.config = config;
+  if (config !== '') record.config = config;
   s.epoch = 0;
   return accepted(s, {});
 }
