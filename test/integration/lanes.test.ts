@@ -85,6 +85,9 @@ describe('lanes that are added', () => {
     expect(data!.lanes.map(({ name }) => name)).toEqual(Array.from({ length: 10 }, (_, i) => `tile-1${i}`));
     expect(data!.lanes[0]).toMatchObject({ state: 'open', leader: null, verdict: 'CRIT' });
     expect(stdout).not.toContain('tile-2');
+    const status = await seq(['status', '--lanes', 'tile-1?']);
+    expect([status.code, status.data!.lanes.map(({ name }) => name)]).toEqual([0, data!.lanes.map(({ name }) => name)]);
+    expect(status.data).toMatchObject({ verdict: 'CRIT' });
   });
 
   test('lane ls: what one node alone says → counts for nothing; what two say, does', async () => {
@@ -103,6 +106,9 @@ describe('lanes that are refused', () => {
     ['a name that cannot be one', ['lane', 'add', 'Tile'], 64, 'BAD_VALUE'],
     ['a lane of the flags', ['lane', 'ls', '--lane', 'one'], 64, 'USAGE'],
     ['a pattern that cannot be one', ['lane', 'ls', '--lanes', 'tile[1]'], 78, 'BAD_LANE'],
+    ['a pattern that no lane fits', ['lane', 'ls', '--lanes', 'nowhere-*'], 66, 'LANE_NOT_FOUND'],
+    ['status of a pattern that no lane fits', ['status', '--lanes', 'nowhere-*'], 66, 'LANE_NOT_FOUND'],
+    ['status of many lanes and of one', ['status', '--lanes', 'one', '--lane', 'one'], 64, 'USAGE'],
     ['a lane that is not there', ['lane', 'rm', 'nowhere', '--dry-run'], 66, 'LANE_NOT_FOUND'],
   ])('lane: %s → refused, nothing changed', async (_, args, code, error) => {
     const before = await entries(clients[0]!);

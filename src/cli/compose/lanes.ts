@@ -4,6 +4,8 @@ import { quorumOf } from '../../core/config.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { OpenLane } from '../../core/fleet/lane-nodes.js';
 import { keepRegistry } from '../../core/fleet/keep-registry.js';
+import { listLanes, type LanesListed } from '../../core/fleet/list-lanes.js';
+import { lanePattern } from '../../core/fleet/pattern.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
 import { asLane } from '../config/settings.js';
 import { usageError } from '../support/failure.js';
@@ -59,6 +61,25 @@ export async function fleetOf(cluster: Cluster): Promise<FleetOf> {
     openLane: (lane, named) => lanes.open(lane, named),
     target,
   };
+}
+
+/** The lanes that fit, each judged. Throws LANE_NOT_FOUND when there are lanes and none fits. */
+export async function listedLanes(
+  { openLane, ...fleet }: Omit<FleetOf, 'target'>,
+  pattern: string | undefined,
+): Promise<LanesListed> {
+  const wanted = pattern === undefined ? () => true : lanePattern(pattern);
+  // A lane says itself to which generation of the cluster it belongs.
+  const listed = await listLanes({ ...fleet, openLane: (lane) => openLane(lane, ''), wanted });
+  if (pattern === undefined || listed.lanes.length > 0) return listed;
+  throw new SeqError({
+    code: 'LANE_NOT_FOUND',
+    exit: EXIT.notFound,
+    message: `no lane of the cluster fits ${pattern}`,
+    why: 'lanes are those that seq lane add has listed',
+    changed: 'nothing',
+    next: ['seq lane ls'],
+  });
 }
 
 /**

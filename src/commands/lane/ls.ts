@@ -1,10 +1,9 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
-import { fleetOf, refuseLaneFlag } from '../../cli/compose/lanes.js';
+import { fleetOf, listedLanes, refuseLaneFlag } from '../../cli/compose/lanes.js';
 import { WATCH_FLAGS } from '../../cli/support/flags.js';
 import { lanesResult, type LaneOrder } from '../../cli/present/cluster/lanes.js';
 import type { Result } from '../../cli/present/result.js';
-import { listLanes } from '../../core/fleet/list-lanes.js';
 import { lanePattern } from '../../core/fleet/pattern.js';
 
 export default class LaneLs extends SeqCommand {
@@ -29,12 +28,10 @@ export default class LaneLs extends SeqCommand {
   protected async perform(): Promise<Result> {
     const { flags } = await this.parse(LaneLs);
     refuseLaneFlag(flags);
-    const wanted = flags.lanes === undefined ? () => true : lanePattern(flags.lanes);
+    if (flags.lanes !== undefined) lanePattern(flags.lanes);
     await this.surroundings();
-    const { target, openLane, ...fleet } = await fleetOf(await this.cluster({ lane: '' }));
+    const { target, ...fleet } = await fleetOf(await this.cluster({ lane: '' }));
     this.step('asking every node about its lanes');
-    // A lane says itself to which generation of the cluster it belongs.
-    const listed = await listLanes({ ...fleet, openLane: (lane) => openLane(lane, ''), wanted });
-    return lanesResult(listed, (flags.sort ?? 'name') as LaneOrder, target);
+    return lanesResult(await listedLanes(fleet, flags.lanes), (flags.sort ?? 'name') as LaneOrder, target);
   }
 }

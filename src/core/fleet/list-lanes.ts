@@ -27,15 +27,18 @@ export interface LanesListed {
   silent: readonly { node: string; why: string }[];
 }
 
-const AT_ONCE = 16;
+const AT_ONCE = 64;
 
 /** `wanted`: which lanes are listed, by name. Removed lanes are not. */
 export async function listLanes(
   options: RegistryNodes & { openLane: OpenLane; wanted: (lane: string) => boolean },
 ): Promise<LanesListed> {
-  const { lanes, silent } = await readRegistry(options);
+  const { lanes, silent, answers } = await readRegistry(options);
+  const forgot = [...answers].flatMap(([node, { remembers }]) =>
+    remembers ? [] : [{ node, why: 'it lost its memory, and was not given the list yet' }],
+  );
   const shown = [...lanes.values()].filter(({ name, state }) => state !== 'removed' && options.wanted(name));
-  return { lanes: await inTurns(shown, AT_ONCE, (entry) => rowOf(entry, options)), silent };
+  return { lanes: await inTurns(shown, AT_ONCE, (entry) => rowOf(entry, options)), silent: [...silent, ...forgot] };
 }
 
 async function rowOf(
@@ -44,7 +47,7 @@ async function rowOf(
 ): Promise<LaneRow> {
   const nodes = openLane(name);
   try {
-    const view = await inspectCluster({ nodes, limitMs, clock });
+    const view = await inspectCluster({ nodes, limitMs, clock, brief: true });
     return {
       ...{ name, state, by, atMs },
       leader: view.leader?.id ?? null,

@@ -43,6 +43,8 @@ export interface ConnectionSettings {
   renew?: () => Promise<Renewed>;
   /** false: ioredis writes the commands and reads the answers (SEQ_DISABLE=own-resp). */
   ownResp?: boolean;
+  /** Many lanes use it: what they send at one moment goes out in one piece. */
+  gathers?: boolean;
 }
 
 export type Answer<T> = { answered: true; value: T } | { answered: false; reply: Refused | Unknown };
@@ -274,7 +276,7 @@ export class Connection {
     }
     const redis = new Redis(clientOptions(settings, connectLimitMs, this.attempts++));
     let lastError: Error | null = null;
-    const client = settings.ownResp === false ? new ClientWire(redis) : new OwnWire(redis);
+    const client = settings.ownResp === false ? new ClientWire(redis) : new OwnWire(redis, settings.gathers);
     redis.on('error', (error: Error) => {
       lastError = error;
     });

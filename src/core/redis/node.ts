@@ -213,7 +213,9 @@ export class RedisNode implements NodePort {
 
   private open(url: string, watched: SentinelSettings | undefined): Lines {
     const named = parseSentinelUrl(url);
-    const address = named === null ? parseNodeUrl(url) : { ...parseNodeUrl(named.url), redacted: url };
+    const { pool } = this.options;
+    const parsed = (text: string): NodeUrl => pool?.address(text) ?? parseNodeUrl(text);
+    const address = named === null ? parsed(url) : { ...parsed(named.url), redacted: url };
     const sentinel = named === null ? watched : { ...watched, ...named.sentinel };
     const { username, password, tls, identity, ownResp, renew } = this.options;
     const settings: ConnectionSettings = {
@@ -227,7 +229,7 @@ export class RedisNode implements NodePort {
     };
     const hintChannel = hintChannelOf(identity.lane);
     const { lock } = this.context.keys;
-    const shared = this.options.pool?.at(settings) ?? null;
+    const shared = pool?.at(settings) ?? null;
     if (shared !== null) {
       const { calls, writes, bulk, hints } = shared;
       return {

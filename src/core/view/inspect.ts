@@ -23,6 +23,8 @@ export interface InspectOptions extends SummarizeOptions {
   known?: ReadonlyMap<string, NodeReply<NodeView>>;
   /** Always probes twice. The second round trip is measured on open connections, without the handshake. */
   twice?: boolean;
+  /** Leaves out what the servers say of themselves (INFO): one of many lanes on the same servers. */
+  brief?: boolean;
 }
 
 export async function inspectCluster(options: InspectOptions): Promise<ClusterView> {
@@ -101,13 +103,14 @@ export async function probeNodes({
   limitMs,
   clock,
   known,
-}: Pick<InspectOptions, 'nodes' | 'limitMs' | 'clock' | 'known'>): Promise<NodeProbe[]> {
+  brief = false,
+}: Pick<InspectOptions, 'nodes' | 'limitMs' | 'clock' | 'known' | 'brief'>): Promise<NodeProbe[]> {
   return Promise.all(
     nodes.map(async (node) => {
       const before = known?.get(node.id);
       if (before?.outcome === 'unknown') return { id: node.id, url: node.url, reply: before, rttMs: null };
       const startedAt = clock.now();
-      const reply = await bounded(node.call({ script: 'inspect' }, limitMs), limitMs, clock);
+      const reply = await bounded(node.call({ script: 'inspect', brief }, limitMs), limitMs, clock);
       const rttMs =
         node.recordedRttMs !== undefined
           ? node.recordedRttMs

@@ -31,6 +31,7 @@ export class OwnWire implements Wire {
   private waiting: Waiting[] = [];
   private first = 0;
   private lost: Error | null = null;
+  private gathering = false;
 
   onMessage: ((channel: string, message: string) => void) | null = null;
 
@@ -38,7 +39,11 @@ export class OwnWire implements Wire {
    * At the first `send`, `redis` must be ready, with no command under way. From then on `redis` only reports the end of
    * the connection.
    */
-  constructor(readonly redis: Redis) {}
+  constructor(
+    readonly redis: Redis,
+    /** What is sent in one turn of the event loop goes out in one piece: calls of many lanes come together. */
+    private readonly gathers = false,
+  ) {}
 
   send(name: string, args: readonly Part[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
@@ -48,6 +53,7 @@ export class OwnWire implements Wire {
         return;
       }
       this.waiting.push({ resolve, reject, answers: null, count: 1, expected: null });
+      this.gather(socket);
       write(socket, encoded(name, args));
     });
   }
@@ -66,6 +72,7 @@ export class OwnWire implements Wire {
         return;
       }
       this.waiting.push({ resolve: resolve as (reply: unknown) => void, reject, answers: [], count, expected });
+      this.gather(socket);
       write(socket, pieces.length === 1 ? pieces : joined(pieces));
     });
   }
@@ -78,6 +85,16 @@ export class OwnWire implements Wire {
     } finally {
       socket.uncork();
     }
+  }
+
+  private gather(socket: Socket): void {
+    if (!this.gathers || this.gathering) return;
+    this.gathering = true;
+    socket.cork();
+    process.nextTick(() => {
+      this.gathering = false;
+      socket.uncork();
+    });
   }
 
   private takeOver(): Socket {

@@ -3,6 +3,7 @@
 // another.
 import { Connection, type ConnectionSettings } from '../connection.js';
 import { SharedHints } from './hints.js';
+import { parseNodeUrl, type NodeUrl } from '../url.js';
 import { SharedTail } from './tail.js';
 
 export class SharedLines {
@@ -14,8 +15,9 @@ export class SharedLines {
   private readonly tailing: Connection;
 
   constructor(settings: ConnectionSettings) {
-    this.calls = new Connection(settings);
-    this.writes = new Connection(settings);
+    const gathers = { ...settings, gathers: true };
+    this.calls = new Connection(gathers);
+    this.writes = new Connection(gathers);
     this.bulk = new Connection(settings);
     this.tailing = new Connection(settings);
     this.tail = new SharedTail(this.tailing);
@@ -34,6 +36,14 @@ export class SharedLines {
 /** The shared connections of a process, by server. They stay open until the process closes the pool. */
 export class LinePool {
   private readonly servers = new Map<string, SharedLines>();
+  private readonly addresses = new Map<string, NodeUrl>();
+
+  /** As parseNodeUrl: thousands of lanes have the same few addresses. */
+  address(url: string): NodeUrl {
+    const known = this.addresses.get(url) ?? parseNodeUrl(url);
+    this.addresses.set(url, known);
+    return known;
+  }
 
   at(settings: ConnectionSettings): SharedLines {
     const { address, username, sentinel } = settings;
