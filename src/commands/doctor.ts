@@ -2,7 +2,7 @@ import { Flags } from '@oclif/core';
 import { SeqCommand } from '../cli/command/base-command.js';
 import { aimed } from '../cli/support/next.js';
 import { BUNDLE_FLAG } from '../cli/support/flags.js';
-import { checkNode } from '../cli/compose/open-cluster.js';
+import { checkNode, rulesWithoutNodes, type Cluster } from '../cli/compose/open-cluster.js';
 import { nodeFreeBytes } from '../cli/support/disk-room.js';
 import { aclResult, doctorResult, type DoctorData } from '../cli/present/cluster/doctor.js';
 import type { Result } from '../cli/present/result.js';
@@ -13,7 +13,7 @@ import { diagnose, factsOf } from '../core/report/doctor.js';
 import type { CheckedNode, DoctorFinding } from '../core/report/doctor-finding.js';
 import type { NodePort } from '../core/ports.js';
 import { inspectWithProbes } from '../core/view/inspect.js';
-import { EXIT } from '../core/errors.js';
+import { EXIT, SeqError } from '../core/errors.js';
 import type { NodeProbe } from '../core/view/cluster-view.js';
 
 export default class Doctor extends SeqCommand {
@@ -22,7 +22,8 @@ export default class Doctor extends SeqCommand {
     'command that fixes each finding';
   static override description =
     'Reads only. Rights are tried with ACL DRYRUN (nothing is run). --acl prints the rule that gives ' +
-    'a user exactly what seq needs.';
+    'a user exactly what seq needs; it needs no server that runs. In an ACL file, the line begins with user ' +
+    'instead of ACL SETUSER.';
   static override examples = [
     '<%= config.bin %> doctor -c prod',
     '<%= config.bin %> doctor --exit-code -o json',
@@ -35,9 +36,20 @@ export default class Doctor extends SeqCommand {
   };
   protected readonly kind = 'doctor';
 
+  /** null: neither flags nor settings name a cluster. */
+  private async clusterIfNamed(): Promise<Cluster | null> {
+    try {
+      return await this.cluster();
+    } catch (error) {
+      if (error instanceof SeqError && error.code === 'NO_CLUSTER') return null;
+      throw error;
+    }
+  }
+
   protected async perform(): Promise<Result> {
     const { flags } = await this.parse(Doctor);
-    const cluster = await this.cluster();
+    const cluster = flags.acl ? await this.clusterIfNamed() : await this.cluster();
+    if (cluster === null) return aclResult(await rulesWithoutNodes([{}], flags.lane ?? ''));
     this.step('checking every node');
     // Each node is asked two questions, one after the other. A node that hangs must leave time to report the others.
     const limitMs = Math.min(
@@ -60,6 +72,10 @@ export default class Doctor extends SeqCommand {
     const rules = [
       ...new Set(checked.flatMap(({ checkup }) => (checkup.outcome === 'accepted' ? [checkup.value.aclRule] : []))),
     ];
+    if (flags.acl)
+      return aclResult(
+        rules.length > 0 ? rules : await rulesWithoutNodes(cluster.settings.nodes, cluster.settings.lane),
+      );
     const { complete = (line: string) => line } = startCommands(cluster.settings);
     const found = diagnose(checked, {
       nodeTimeoutMs: cluster.settings.nodeTimeoutMs,
@@ -74,7 +90,6 @@ export default class Doctor extends SeqCommand {
     const verdict: DoctorData['verdict'] = worst === undefined || worst.severity === 'INFO' ? 'OK' : worst.severity;
     const nodesChecked = checked.filter(({ checkup }) => checkup.outcome === 'accepted').length;
     const data = { verdict, findings, nodes: factsOf(checked), nodesChecked, aclRules: rules };
-    if (flags.acl) return aclResult(data);
     return {
       ...doctorResult(data, cluster.asked.length),
       verdict: {

@@ -11,7 +11,7 @@ import { submitJob } from '../cli/submit/plan.js';
 import { SubmitMeter } from '../cli/submit/progress.js';
 import { submitItems } from '../core/submit/submit.js';
 import { targetOf } from '../core/http-call.js';
-import { CALLER_FLAGS } from '../cli/compose/caller.js';
+import { CALLER_FLAGS, readCallerFiles } from '../cli/compose/caller.js';
 
 export default class Submit extends SeqCommand {
   static override summary = 'Put every line of a file (or of stdin) into the chain, in order, each once';
@@ -83,7 +83,8 @@ export default class Submit extends SeqCommand {
         else this.note(`warning: ${text}`);
       },
     });
-    const access = await this.callerAccess();
+    const files = await this.callerFiles();
+    const access = readCallerFiles(files);
     const cluster = flags.http === undefined ? await this.cluster() : undefined;
     if (job.source.path === '' && process.stdin.isTTY)
       this.note('reading items from the terminal, one a line; end with Ctrl-D');
@@ -121,6 +122,7 @@ export default class Submit extends SeqCommand {
         },
         onSending: () => this.changing(),
         ...access,
+        readProofs: () => readCallerFiles(files),
       });
       return {
         ...submitResult(summary, job.keyPrefix, warnings, (from, to) => readFrom(from, to, flags)),

@@ -43,6 +43,17 @@ export type HttpAnswer =
   | { outcome: 'not-sent'; why: string }
   | { outcome: 'unknown'; why: string };
 
+/** Nobody whom this process trusts has signed the certificate. Waiting does not change that. */
+const UNTRUSTED = new Set([
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'CERT_SIGNATURE_FAILURE',
+]);
+export const TRUST_IT = 'name the authority that signed it (--http-ca FILE, SEQ_HTTP_CA)';
+
 export class Agents {
   readonly http: HttpAgent;
   readonly https: HttpsAgent;
@@ -121,9 +132,10 @@ export function httpCall(call: HttpCall): Promise<HttpAnswer> {
           connected = true;
         });
     });
-    request.on('error', (error) =>
-      failed(`the connection to ${target.host} failed: ${error.message || (error as { code?: string }).code}`),
-    );
+    request.on('error', (error: Error & { code?: string }) => {
+      const remedy = UNTRUSTED.has(error.code ?? '') ? `: ${TRUST_IT}` : '';
+      failed(`the connection to ${target.host} failed: ${error.message || error.code}${remedy}`);
+    });
     request.on('response', (response: IncomingMessage) => {
       const chunks: Buffer[] = [];
       let size = 0;

@@ -225,6 +225,16 @@ describe('config file', () => {
     expect((await runSeq(own, ['explain', 'NO_QUORUM'])).code).toBe(0);
   });
 
+  test('context set: SEQ_CONFIG names a file that is not there → it is made; other commands name what makes it', async () => {
+    const env = { SEQ_CONFIG: join(newHome(), 'etc', 'config.yaml') };
+    const set = ['context', 'set', 'prod', '--node', 'redis://127.0.0.1:1', '--setting', 'httpCa=/etc/seq/ca.pem'];
+    expect(await runSeq(home, ['context', 'ls'], { env })).toMatchObject({
+      stdout: expect.not.stringContaining('prod'),
+    });
+    expect(await runSeq(home, set, { env })).toMatchObject({ code: 0, stderr: '' });
+    expect((await runSeq(home, ['context', 'ls'], { env })).stdout).toMatch(/prod/);
+  });
+
   test('config: ten writers at once → nothing is lost, 0600, no rest', async () => {
     const own = newHome();
     const names = Array.from({ length: 10 }, (_, at) => `c${at}`);

@@ -198,6 +198,11 @@ describe('doctor: the command', () => {
         const { stdout, code } = await doctor('--acl');
         expect(code).toBe(0);
         expect(stdout).toMatch(/^ACL SETUSER seq on >PASSWORD .*~seq:\* .*\+xadd .*\n$/);
+        // The rule is needed before any server runs: without a cluster, and without an answer, it is the same one.
+        for (const flags of [[], ['--node', 'r1=redis://127.0.0.1:1']])
+          expect(await runSeq(home, ['doctor', '--acl', ...flags])).toMatchObject({ code: 0, stdout, stderr: '' });
+        const own = await runSeq(home, ['doctor', '--acl', '--node', 'redis://app@127.0.0.1:1/3', '--lane', 'eu']);
+        expect(own.stdout).toMatch(/^ACL SETUSER app on .* ~seq:eu:\* &seq:eu:hints &__keyevent@3__:expired /);
       } finally {
         admin.disconnect();
         await server.stop();

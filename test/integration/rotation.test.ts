@@ -1,6 +1,6 @@
 // Passwords, tokens and certificates are replaced under load. Nobody notices: no request fails, and nobody else leads.
 // Real servers, real sequencers.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:tls';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { PrivateCluster } from '../../src/lab/private-cluster.js';
 import { makeAuthority, makeCertificate } from '../support/certificates.js';
 import { STANDSTILL_MS } from '../support/patience.js';
 import { startSequencer, type SequencerProcess } from '../support/sequencer-process.js';
-import { newHome } from '../support/spawn-seq.js';
+import { bin, environment, newHome } from '../support/spawn-seq.js';
 
 const home = newHome();
 const file = (name: string) => join(home, name);
@@ -122,6 +122,18 @@ test('run: password, token and certificate are replaced under load → 0 failed 
     }
     await more();
   };
+  // A client whose input lasts longer than its first token.
+  writeFileSync(file('client-token'), 'first-token\n');
+  const own = ['--http-token-file', file('client-token'), '--http-ca', file('ca.crt')];
+  const client = spawn(process.execPath, [bin, 'submit', '--http', urls[0]!, ...own], { env: environment(home) });
+  let clientSaid = '';
+  for (const stream of [client.stdout, client.stderr])
+    stream.on('data', (text: Buffer) => {
+      clientSaid += text.toString();
+    });
+  const clientEnded = new Promise((resolve) => client.on('close', resolve));
+  client.stdin.on('error', () => undefined);
+  client.stdin.write('before\n');
   try {
     await more();
     // The user has two passwords until every connection was made with the new one.
@@ -143,9 +155,12 @@ test('run: password, token and certificate are replaced under load → 0 failed 
     writeFileSync(file('tokens'), 'second-token\nfirst-token\n');
     await hangUp();
     token = 'second-token';
+    writeFileSync(file('client-token'), 'second-token\n');
     await more();
     writeFileSync(file('tokens'), 'second-token\n');
     await hangUp();
+    client.stdin.end('after\n');
+    expect([await clientEnded, clientSaid]).toEqual([0, expect.stringMatching(/2 items are sequenced/)]);
 
     const [before] = await Promise.all(urls.map(fingerprint));
     useCertificate('second');
@@ -153,6 +168,7 @@ test('run: password, token and certificate are replaced under load → 0 failed 
     for (const url of urls) expect(await fingerprint(url)).not.toBe(before);
   } finally {
     stop.abort();
+    client.kill('SIGKILL');
     await Promise.all(load);
     agents.close();
   }

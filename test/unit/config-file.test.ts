@@ -1,6 +1,6 @@
 // The lock of the config file: writers take turns, nothing is lost, and a dead writer's lock stops nobody.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -18,6 +18,22 @@ const add = (path: string, name: string) =>
 
 /** The pid of a process that has ended. */
 const deadPid = (): number => spawnSync(process.execPath, ['--version']).pid;
+
+describe('config file', () => {
+  test.each([
+    [null, 0o600],
+    [0o640, 0o640],
+    [0o600, 0o600],
+  ])('config: mode %o before a change → %o after it', async (before, after) => {
+    const path = join(folder, `mode-${before}`, 'config.yaml');
+    if (before !== null) {
+      await add(path, 'first');
+      chmodSync(path, before);
+    }
+    await add(path, 'second');
+    expect(statSync(path).mode & 0o777).toBe(after);
+  });
+});
 
 describe('config lock', () => {
   test.each([

@@ -32,7 +32,7 @@ import { StreamProgress } from '../stream/progress.js';
 import { toSeqError, type Progress } from '../support/failure.js';
 import { GLOBAL_FLAGS, type OutputFormat } from '../support/flags.js';
 import { aimed, type Target } from '../support/next.js';
-import type { CallerAccess } from '../compose/caller.js';
+import type { CallerAccess, CallerFiles } from '../compose/caller.js';
 import { ReaderGone, writeErr, writeOut } from '../support/output.js';
 import { mayAsk, mayColour, takesColour } from './terminal.js';
 import { terminalWrap } from '../support/terminal-wrap.js';
@@ -157,8 +157,14 @@ export abstract class SeqCommand extends Command {
 
   /** How this command calls sequencers over HTTP. It has the flags of support/caller.ts. Throws SeqError 78. */
   protected async callerAccess(): Promise<CallerAccess> {
-    const { callerAccess } = await import('../compose/caller.js');
-    return callerAccess(async (flag) => (await this.setting(flag, asText, '')).value);
+    const { readCallerFiles } = await import('../compose/caller.js');
+    return readCallerFiles(await this.callerFiles());
+  }
+
+  /** The files of that access, for a command that reads them again. */
+  protected async callerFiles(): Promise<CallerFiles> {
+    const { callerFiles } = await import('../compose/caller.js');
+    return callerFiles(async (flag) => (await this.setting(flag, asText, '')).value);
   }
 
   /** Writes part of a streamed answer. Waits while the reader is slow. */

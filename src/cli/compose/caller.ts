@@ -22,14 +22,21 @@ export interface CallerAccess {
   tls: ClientTls;
 }
 
-/** `get` gives the value of a setting, '' for none. Throws SeqError 78. */
-export async function callerAccess(get: (flag: keyof typeof CALLER_FLAGS) => Promise<string>): Promise<CallerAccess> {
-  const [tokens, ca, cert, key] = [
-    await get('http-token-file'),
-    await get('http-ca'),
-    await get('http-cert'),
-    await get('http-key'),
-  ];
+export type CallerFiles = Record<keyof typeof CALLER_FLAGS, string>;
+
+/** `get` gives the value of a setting, '' for none. */
+export async function callerFiles(get: (flag: keyof CallerFiles) => Promise<string>): Promise<CallerFiles> {
+  return {
+    'http-token-file': await get('http-token-file'),
+    'http-ca': await get('http-ca'),
+    'http-cert': await get('http-cert'),
+    'http-key': await get('http-key'),
+  };
+}
+
+/** Throws SeqError 78. */
+export function readCallerFiles(files: CallerFiles): CallerAccess {
+  const { 'http-token-file': tokens, 'http-ca': ca, 'http-cert': cert, 'http-key': key } = files;
   return {
     ...(tokens === '' ? {} : { token: readTokenFile(tokens) }),
     tls: { ...(ca === '' ? {} : { ca: readCaFile(ca) }), ...(cert === '' ? {} : pemPair(cert, key)) },

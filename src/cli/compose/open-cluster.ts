@@ -368,3 +368,20 @@ export async function openBenchLane(
     })),
   );
 }
+
+/**
+ * The rules of `seq doctor --acl` where no node can be asked, one for each user: they are needed before the first
+ * server runs.
+ */
+export async function rulesWithoutNodes(
+  users: readonly { username?: string; url?: string }[],
+  lane: string,
+): Promise<string[]> {
+  const { hintChannelOf, keysOf } = await import('../../core/redis/keys.js');
+  const { aclRule } = await import('../../core/redis/rights.js');
+  const rules = users.map(({ username, url = '' }) => {
+    const db = Number(/(?:^rediss?:\/\/[^/]+\/|[?]db=)(\d+)/.exec(url)?.[1] ?? 0);
+    return aclRule(username ?? (process.env['SEQ_USERNAME'] || 'seq'), keysOf(lane), hintChannelOf(lane), db);
+  });
+  return [...new Set(rules)];
+}

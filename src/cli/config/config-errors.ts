@@ -6,13 +6,16 @@ import { suggest } from '../support/suggest.js';
 export function badConfig(
   path: string,
   message: string,
-  next: string[] = [`edit ${path}`, 'seq config validate'],
+  {
+    why = 'the config file does not have the form it must have',
+    next = [`edit ${path}`, 'seq config validate'],
+  }: { why?: string; next?: string[] } = {},
 ): SeqError {
   return new SeqError({
     code: 'BAD_CONFIG',
     exit: EXIT.config,
     message: `${path}: ${message}`,
-    why: 'the config file does not have the form it must have',
+    why,
     changed: 'nothing',
     next,
   });

@@ -1,8 +1,9 @@
 // The config file `$XDG_CONFIG_HOME/seq/config.yaml`: contexts and settings. A file in the current directory is never
-// used unless SEQ_CONFIG names it. The file is written whole: to a temporary file (mode 0600), synced, then renamed. A
-// lock file keeps two writers apart. The file refers to secrets and never stores them.
+// used unless SEQ_CONFIG names it. The file is written whole: to a temporary file, synced, then renamed. It keeps its
+// mode and owner, because a service may read it under a user of its own; a new file has the mode 0600. A lock file
+// keeps two writers apart. The file refers to secrets and never stores them.
 import { randomBytes } from 'node:crypto';
-import { chmod, link, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { link, open, readFile, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { EXIT, SeqError } from '../../core/errors.js';
 import { configHome, makeFolder } from '../../core/home.js';
@@ -38,7 +39,13 @@ export async function readConfig(path: string, named = Boolean(process.env['SEQ_
         next: ['unset SEQ_CONFIG, or create the file with seq context set'],
       });
     }
-    throw badConfig(path, `cannot be read (${code})`, [`check the permissions of ${path}`]);
+    throw badConfig(path, `cannot be read (${code})`, {
+      why:
+        code === 'EACCES'
+          ? 'the user of this process may not read it'
+          : 'it is there, and the system refuses to read it',
+      next: [`check the owner and the permissions of ${path} and of its folders`],
+    });
   }
   const { parseConfig } = await import('./schema.js');
   return parseConfig(text, path);
@@ -96,9 +103,7 @@ async function take(lock: string, own: string, path: string): Promise<boolean> {
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw badConfig(path, `cannot be written (${(error as NodeJS.ErrnoException).code})`, [
-      `check the permissions of ${dirname(path)}`,
-    ]);
+    throw cannotWrite(path, error);
   }
 }
 
@@ -142,9 +147,10 @@ export async function updateConfig(path: string, change: (config: ConfigFile) =>
   try {
     makeFolder(dirname(path), 0o700);
   } catch (error) {
-    throw badConfig(path, `its folder cannot be made (${(error as NodeJS.ErrnoException).code})`, [
-      'set XDG_CONFIG_HOME or SEQ_CONFIG to a place that can be written',
-    ]);
+    throw badConfig(path, `its folder cannot be made (${(error as NodeJS.ErrnoException).code})`, {
+      why: 'the file needs a folder, and this user may not make it',
+      next: ['set XDG_CONFIG_HOME or SEQ_CONFIG to a place that can be written'],
+    });
   }
   // Loaded before the lock is taken: on a busy machine loading takes longer than everything under the lock.
   const { formatConfig, parseConfig } = await import('./schema.js');
@@ -173,9 +179,9 @@ async function writeChanged(
   try {
     const handle = await open(temporary, 'wx', 0o600);
     await handle.writeFile(text);
+    await likeBefore(handle, path);
     await handle.sync();
     await handle.close();
-    await chmod(temporary, 0o600);
     if (!(await lock.isHeld())) {
       await rm(temporary, { force: true });
       return null;
@@ -183,9 +189,28 @@ async function writeChanged(
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
-    throw badConfig(path, `cannot be written (${(error as NodeJS.ErrnoException).code})`, [
-      `check the permissions of ${dirname(path)}`,
-    ]);
+    throw cannotWrite(path, error);
   }
   return after;
+}
+
+/** Gives the new file the owner and the mode of the file that it replaces. */
+async function likeBefore(file: FileHandle, path: string): Promise<void> {
+  const before = await stat(path).catch(() => null);
+  // Only root may give a file away. Then its owner, and without that its group, stay those of the writer.
+  const owned =
+    before !== null &&
+    (await file.chown(before.uid, before.gid).then(
+      () => true,
+      () => false,
+    ));
+  // A file of another owner opens to nobody new: the old mode was meant for the old group.
+  await file.chmod(owned ? before.mode & 0o777 : 0o600);
+}
+
+function cannotWrite(path: string, error: unknown): SeqError {
+  return badConfig(path, `cannot be written (${(error as NodeJS.ErrnoException).code})`, {
+    why: 'it is written to a new file beside it, which then takes its name',
+    next: [`check the permissions of ${dirname(path)}`],
+  });
 }

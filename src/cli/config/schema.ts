@@ -122,10 +122,9 @@ export function parseConfig(text: string, path: string): ConfigFile {
   }
   const config = result.data as ConfigFile;
   if (config.current !== undefined && !config.contexts[config.current])
-    throw badConfig(path, `current: there is no context '${config.current}'`, [
-      'seq context ls',
-      'seq context use NAME',
-    ]);
+    throw badConfig(path, `current: there is no context '${config.current}'`, {
+      next: ['seq context ls', 'seq context use NAME'],
+    });
   checkSettings(config.settings, 'settings', path);
   for (const [name, entry] of Object.entries(config.contexts)) {
     checkSettings(entry.settings, `contexts.${name}.settings`, path);
@@ -136,7 +135,7 @@ export function parseConfig(text: string, path: string): ConfigFile {
         throw badConfig(
           path,
           `contexts.${name}: ${(error as Error).message}`,
-          error instanceof SeqError ? error.next : undefined,
+          error instanceof SeqError ? { next: error.next } : {},
         );
       }
       const ways = [each.passwordFile, each.passwordCommand, each.passwordEnv].filter((way) => way !== undefined);

@@ -46,6 +46,8 @@ export default class ContextSet extends SeqCommand {
     '<%= config.bin %> context set prod --node a=redis://10.0.0.1 --node b=redis://10.0.0.2 --node ' +
       'c=redis://10.0.0.3 --password-file /etc/seq/password --use',
   ];
+  /** It makes the file that SEQ_CONFIG names. A file that cannot be read is refused before it is written. */
+  static override needsConfig = false;
   protected readonly kind = 'context.set';
 
   protected async perform(): Promise<Result> {

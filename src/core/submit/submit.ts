@@ -7,10 +7,11 @@ import { pause } from '../nodes/pause.js';
 import { systemClock } from '../nodes/system-clock.js';
 import { isUtf8 } from 'node:buffer';
 import { createHash, type Hash as Hasher } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { isErrorCode } from '../error-codes.js';
 import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import { errorWord, inBetween, parseObject, refusedOnTheWay, type Answered, type ErrorWord } from '../http-answer.js';
-import { Agents, httpCall, type ClientTls, type HttpAnswer } from '../http-call.js';
+import { Agents, httpCall, TRUST_IT, type ClientTls, type HttpAnswer } from '../http-call.js';
 import type { Receipt } from '../ports.js';
 import { ItemQueue } from './item-queue.js';
 import { readItems, type RawItem } from './item-reader.js';
@@ -85,6 +86,11 @@ export interface SubmitOptions {
   onlyThese?: boolean;
   token?: string;
   tls?: ClientTls;
+  /**
+   * Reads token and certificates again. Called before sequencers are searched, and when one refuses: a long run
+   * outlives their replacement. Not together with `agents`.
+   */
+  readProofs?(): { token?: string; tls: ClientTls };
   giveUpMs: number;
   signal: AbortSignal;
   /**
@@ -148,7 +154,8 @@ export async function submitItems(options: SubmitOptions): Promise<SubmitSummary
 
 class Submission {
   readonly #timing: SubmitTiming;
-  readonly #agents: Agents;
+  #agents: Agents;
+  #proofs: { token?: string; tls?: ClientTls };
   readonly #startedAt = performance.now();
   readonly #hash: Hasher = createHash('sha256');
   #done: Checkpoint = { ...NOTHING_DONE };
@@ -177,6 +184,10 @@ class Submission {
   constructor(private readonly options: SubmitOptions) {
     this.#timing = { ...TIMING, ...options.timing };
     this.#agents = options.agents ?? new Agents(options.tls);
+    this.#proofs = {
+      ...(options.token === undefined ? {} : { token: options.token }),
+      ...(options.tls === undefined ? {} : { tls: options.tls }),
+    };
   }
 
   close(): void {
@@ -355,9 +366,7 @@ class Submission {
       method: 'POST',
       body: this.#encode(items),
       headers: { 'content-type': 'application/x-ndjson' },
-      ...(this.options.token === undefined ? {} : { token: this.options.token }),
-      agents: this.#agents,
-      ...(this.options.tls === undefined ? {} : { tls: this.options.tls }),
+      ...this.#access(),
       limitMs: this.#timing.attemptMs,
       connectMs: this.#timing.connectMs,
       maxReplyBytes: MAX_REPLY_BYTES,
@@ -386,11 +395,23 @@ class Submission {
   }
 
   #access() {
-    return {
-      ...(this.options.token === undefined ? {} : { token: this.options.token }),
-      ...(this.options.tls === undefined ? {} : { tls: this.options.tls }),
-      agents: this.#agents,
-    };
+    return { ...this.#proofs, agents: this.#agents };
+  }
+
+  /** True when token or certificates are others now. Files that cannot be used change nothing. */
+  #readAgain(): boolean {
+    let read: ReturnType<NonNullable<SubmitOptions['readProofs']>> | undefined;
+    try {
+      read = this.options.readProofs?.();
+    } catch (error) {
+      if (!(error instanceof SeqError)) throw error;
+    }
+    if (read === undefined || isDeepStrictEqual(read, this.#proofs)) return false;
+    this.#proofs = read;
+    // Kept connections have the old certificates.
+    this.#agents.close();
+    this.#agents = new Agents(read.tls);
+    return true;
   }
 
   /** Reads the answer: how many items from the front have their receipt now, and why not all ('' when all have). */
@@ -523,6 +544,8 @@ class Submission {
       });
     }
     const proof = PROOFS.find((one) => one.code === code) ?? (status === 401 ? PROOFS[0] : undefined);
+    // The refused request changed nothing. With another token it is a new one.
+    if (proof && this.#readAgain()) return { problem: said, retryMs: 0 };
     if (proof)
       throw new SeqError({
         code: proof.code,
@@ -602,6 +625,7 @@ class Submission {
   async #find(): Promise<{ url: string; status: RemoteStatus }> {
     for (let failures = 1; ; failures += 1) {
       this.#checkCancelled();
+      this.#readAgain();
       const urls = [...new Set(await this.options.urls())];
       const { target, answers } = await chooseSequencer(
         urls,
@@ -677,6 +701,7 @@ class Submission {
     if (performance.now() - this.#progressAt < giveUpMs) return;
     const done = this.#done.items - this.#resumed;
     const next = [
+      ...(problem.includes(TRUST_IT) ? ['--http-ca FILE'] : []),
       `the same command with --resume: it goes on after ${this.#nameOf(this.#done.items)}`,
       ...this.#statusLine(),
     ];

@@ -1,6 +1,5 @@
 // The answer of `seq doctor`: the findings, worst first, and below them each server in numbers.
 import { duration } from '../../../core/duration.js';
-import { EXIT } from '../../../core/errors.js';
 import { mib } from '../../../core/report/doctor-memory.js';
 import type { DoctorFinding, Severity } from '../../../core/report/doctor-finding.js';
 import type { CheckedFacts } from '../../../core/report/doctor.js';
@@ -34,14 +33,11 @@ export function doctorResult(data: DoctorData, asked: number): Result {
   };
 }
 
-/** `--acl`: the rules alone, as they are given to Redis. */
-export function aclResult(data: DoctorData): Result {
-  const text = data.aclRules.map((rule) => `${rule}\n`).join('');
-  return {
-    data,
-    texts: { table: text, wide: text, plain: text },
-    exit: data.aclRules.length === 0 ? EXIT.noQuorum : EXIT.ok,
-  };
+/** `--acl`: the rules alone, as they are given to Redis. Nothing was judged. */
+export function aclResult(aclRules: readonly string[]): Result {
+  const text = aclRules.map((rule) => `${rule}\n`).join('');
+  const data: DoctorData = { verdict: 'UNKNOWN', findings: [], nodes: [], nodesChecked: 0, aclRules };
+  return { data, texts: { table: text, wide: text, plain: text } };
 }
 
 function serverTable(nodes: readonly CheckedFacts[]): NonNullable<Result['tables']>[number] {
