@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // A double-entry ledger as the producer of a `seq` chain: one file, no dependencies.
 //
+//   seq lane add ledger
 //   seq run … --lane ledger --producer exec -- node examples/ledger.mjs
 //   echo '{"from":"world","to":"alice","amount":100}' | seq submit --lane ledger
 //

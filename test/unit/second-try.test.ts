@@ -8,6 +8,7 @@ import { initialState, reduce } from '../../src/tui/model.js';
 import { Poller, type Budget } from '../../src/tui/poll.js';
 import { ChainWriter } from '../support/chain-writer.js';
 import { MemoryNode, MemoryServer } from '../support/memory-node.js';
+import { probe, start } from '../support/watch-states.js';
 
 const CLUSTER = 'c0ffee00c0ffee00.1';
 const LATE: NodeReply<never> = { outcome: 'unknown', step: 'call', cause: 'no answer', limitMs: 100 };
@@ -34,7 +35,8 @@ async function threeNodes(replies: NodeReply<never>[]) {
       return typeof value === 'function' ? (value.bind(target) as unknown) : value;
     },
   }) as unknown as NodePort;
-  return { nodes: [r1, r2, busy], asked, close: () => Promise.all(nodes.map((node) => node.close())) };
+  const write = () => writer.write();
+  return { nodes: [r1, r2, busy], asked, write, close: () => Promise.all(nodes.map((node) => node.close())) };
 }
 
 async function seen(replies: NodeReply<never>[]) {
@@ -57,7 +59,7 @@ test.each([
 
 /** A watch of three nodes that all answered. `budget`: whether r3 may be sent one more command. */
 async function watching(held: NodeReply<never>[], budget: () => boolean) {
-  const { nodes, asked, close } = await threeNodes(held);
+  const { nodes, asked, write, close } = await threeNodes(held);
   let state = initialState({
     title: 'lab',
     nodes,
@@ -80,7 +82,7 @@ async function watching(held: NodeReply<never>[], budget: () => boolean) {
     poller.stop();
     await close();
   };
-  return { asked, poller, row: () => state.data.view!.nodes[2]!, watched: () => state.data, close: end };
+  return { asked, poller, write, row: () => state.data.view!.nodes[2]!, watched: () => state.data, close: end };
 }
 
 // The watch asks as `seq status` does. A node that was silent already gets one try a probe: nothing new is at stake.
@@ -112,6 +114,35 @@ test.each([
     await close();
   },
 );
+
+// A burst: many blocks between two probes of the watch. What stands still for one probe is no alarm.
+test('watch: r3 stalls for one limit in the middle of a burst → OK throughout, and nothing but the second try is told', async () => {
+  const held: NodeReply<never>[] = [];
+  const { asked, poller, watched, write, close } = await watching(held, () => true);
+  const seenBefore = watched().events.length;
+  for (const late of [false, true, false, false]) {
+    for (let block = 0; block < 20; block += 1) await write();
+    if (late) {
+      held.length = asked.calls;
+      held.push(LATE);
+    }
+    await poller.poll();
+    expect([watched().view!.verdict, watched().view!.reason]).toEqual(['OK', expect.any(String)]);
+  }
+  expect(watched().view!.committed!.height).toBe(81);
+  const news = watched().events.slice(0, watched().events.length - seenBefore);
+  expect(news.filter(({ level }) => level === 'warn' || level === 'crit')).toEqual([]);
+  expect(news.map(({ text }) => text)).toEqual([expect.stringMatching(/^r3 answered at the second try: /)]);
+  await close();
+});
+
+test('watch: a node behind at one probe of a burst is no alarm, one that stands still for two is', () => {
+  const stalled = probe(probe(start(3), 'x9@3 x9@3 x9@3'), 'x49@3 x49@3 x20@3');
+  expect(stalled.data.view!.verdict).toBe('OK');
+  expect(probe(stalled, 'x89@3 x89@3 x89@3').data.view!.verdict).toBe('OK');
+  const still = probe(stalled, 'x89@3 x89@3 x20@3').data.view!;
+  expect([still.verdict, still.reasonCode]).toEqual(['WARN', 'NODE_LAGGING']);
+});
 
 test('watch: r3 is late and the budget is spent → its next probe is the second try', async () => {
   const held: NodeReply<never>[] = [];
