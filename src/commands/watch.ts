@@ -125,8 +125,11 @@ export default class Watch extends SeqCommand {
     const columns = process.stdout.columns ?? (Number(process.env['COLUMNS']) || 100);
     const rows = process.stdout.rows ?? (Number(process.env['LINES']) || 30);
     for (const [at, lane] of lanes.entries()) {
-      const { text } = await watchOnce({ ...common, ...lane, size: { columns, rows } });
-      await this.write(`${at === 0 ? '' : '\n'}${text}`);
+      const { text, state } = await watchOnce({ ...common, ...lane, size: { columns, rows } });
+      // The frame is as high as the terminal: the prompt below it pushes its first line out of sight.
+      const { view } = state.data;
+      const last = process.stdout.isTTY && view !== null ? `${view.verdict}  ${view.reason}\n` : '';
+      await this.write(`${at === 0 ? '' : '\n'}${text}${last}`);
     }
   }
 

@@ -2,6 +2,7 @@
 // catalogue against the typed codes (errors, refusals, alarms, ends of terms, reasons); this file against all others.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { TLS_CAUSES } from '../../src/core/tls-causes.js';
 import { describe, expect, test } from 'vitest';
 import { allCodes, explain } from '../../src/cli/codes/codes.js';
 import { EXIT, SeqError } from '../../src/core/errors.js';
@@ -98,6 +99,14 @@ describe('words: explain knows those of its own tables', () => {
     'words: %s → one entry, that of the word',
     (word) => {
       expect(explain(word).map(({ code }) => code)).toEqual([word.toUpperCase()]);
+    },
+  );
+
+  test.each(['ECONNREFUSED', 'ETIMEDOUT', 'ENOTFOUND', ...Object.keys(TLS_CAUSES)])(
+    'words: %s, as the note of a node shows it → what it means and what to do',
+    (code) => {
+      const [found] = explain(code);
+      expect([found?.code, found?.todo.length]).toEqual([code, 1]);
     },
   );
 });

@@ -227,6 +227,13 @@ describe('inspect: is the leader alive, can anybody take over, can these locks b
     expect([view.reason, view.next[0]]).toEqual([reason, next]);
   });
 
+  test('inspect: nobody ever ran the default lane → its lanes are named too, and no lane names them', () => {
+    const next = (target: string, words = '-x0@0 -x0@0 -x0@0') => shown(words, said([], { target })).next;
+    expect(next('-c x')).toEqual(['seq run --id seq-a -c x', 'seq lane ls -c x']);
+    expect(next('-c x --lane t1')).toEqual(['seq run --id seq-a -c x --lane t1']);
+    expect(next('-c x', '-x9@3 -x9@3 -x9@3')).toEqual(['seq run --id seq-a -c x']);
+  });
+
   test('inspect: whoever holds stuck locks on a quorum does not lead', () => {
     const { leader, leaderKnown } = shown('x9@3 x9@3 ?', said([leads, waits], { locks: [HOUR, HOUR] }));
     expect([leader, leaderKnown]).toEqual([null, true]);
@@ -443,6 +450,13 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
       expect(summarize(probes).sequencers.map((s) => [s.id, s.height, s.lag, s.seenMs])).toEqual([
         ['seq-a', 9, 0, 100],
         ['seq-b', 8, 1, 500],
+      ]);
+      // A clock that is two hours ahead, by the sequencer's own measure, does not make its record one of this moment.
+      views[1]!.sequencers = [presence('seq-b', 8, 999_500 + 7_200_000, { clockOffMs: '7200000' })];
+      views[0]!.sequencers = [presence('seq-a', 9, 999_900)];
+      expect(summarize(probes).sequencers.map((s) => [s.id, s.seenMs])).toEqual([
+        ['seq-a', 100],
+        ['seq-b', 500],
       ]);
       views[1]!.sequencers = [presence('seq-b', 8, 999_500, {}, 'd2')];
       expect(summarize(probes).reasonCode).toBe('CONFIG_DRIFT');

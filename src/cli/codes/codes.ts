@@ -15,6 +15,7 @@ import { OPERATOR } from './operator.js';
 import { REFUSALS } from './refusals.js';
 import { SHELL } from './shell.js';
 import { TERMS } from './terms.js';
+import { CONNECTION } from './connection.js';
 import { WORDS } from './words.js';
 import { VERDICTS } from './verdicts.js';
 
@@ -31,6 +32,7 @@ const GROUPS: [CodeKind, Record<string, Code>][] = [
   ['fuel', FUEL],
   // Last: a code of the same name says more.
   ['word', WORDS],
+  ['word', CONNECTION],
 ];
 
 /** Does not compile while one of these codes has no entry. */

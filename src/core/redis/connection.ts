@@ -7,7 +7,7 @@ import type { Refused, Step, Unknown } from '../protocol/types.js';
 import { fairDeadline, idleDeadline } from './deadline.js';
 import { parseErrorReply } from './replies.js';
 import { assertMaster, sentinelOptions, type SentinelSettings } from './sentinel.js';
-import { tlsCause } from './tls-causes.js';
+import { tlsCause } from '../tls-causes.js';
 import type { NodeUrl } from './url.js';
 import { OwnWire } from './own-resp/own-wire.js';
 import { ClientWire } from './wire/client-wire.js';

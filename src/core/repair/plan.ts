@@ -186,7 +186,10 @@ function stepFor(
   const anew = {
     from: floor.height + 1,
     blocks: Math.max(0, goal.height - floor.height),
-    writes: `committed blocks ${floor.height + 1} to ${head}, then its admission`,
+    writes:
+      goal.height > floor.height
+        ? `committed blocks ${floor.height + 1} to ${head}, then its admission`
+        : 'its admission: there is no block yet',
   };
   if (view.admission !== 'admitted') {
     return {

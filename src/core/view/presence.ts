@@ -58,12 +58,14 @@ export function mergePresence(views: readonly NodeView[], committed: Height | nu
   return [...newest.values()]
     .map(({ presence, timeMs }): SequencerRow => {
       const saidAt = Number(presence.extra['seenAtMs']);
+      // It has measured how far its own clock is off: its time is put right by that.
+      const clockOffMs = Number(presence.extra['clockOffMs']) || 0;
       return {
         id: presence.id,
         role: presence.role,
         height: presence.height,
         lag: committed === null ? null : Math.max(0, committed - presence.height),
-        seenMs: Number.isSafeInteger(saidAt) && saidAt > 0 ? Math.max(0, timeMs - saidAt) : null,
+        seenMs: Number.isSafeInteger(saidAt) && saidAt > 0 ? Math.max(0, timeMs - saidAt + clockOffMs) : null,
         url: presence.url,
         version: presence.version,
         pid: presence.pid,

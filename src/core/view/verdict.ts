@@ -329,10 +329,12 @@ function nobodyLeads(facts: Facts, target: string, options: SummarizeOptions): F
   const running = sequencers.filter((one) => one.alive && one.role !== 'stopping');
   if (running.length === 0) {
     const told = [...sequencers.map(whyUnable), ...facts.absent.map(lastSeen)];
+    // Where nobody ever ran the default lane, the lanes of the cluster may be what is used.
+    const lanes = facts.committed?.height === 0 && !/ --lane /.test(target) ? [`seq lane ls${target}`] : [];
     const ids = [...sequencers, ...facts.absent].map(({ id }) => `seq run --id ${id}${target}`);
     return noLeader(
       `no sequencer is running${told.length === 0 ? '' : ` (${told.join('; ')})`}`,
-      known(options.startSequencers?.(), ...(ids.length === 0 ? [`seq run --id seq-a${target}`] : ids)),
+      known(options.startSequencers?.(), ...(ids.length === 0 ? [`seq run --id seq-a${target}`, ...lanes] : ids)),
     );
   }
   const reasons = running.filter((s) => !s.ready && s.why !== '').map((s) => `${s.id}: ${s.why}`);

@@ -6,7 +6,7 @@ const CLIENT =
   'it asks for a client certificate, or refuses this one: set tls.cert and tls.key (SEQ_TLS_CERT, SEQ_TLS_KEY)';
 const PLAIN = 'it does not speak TLS at this port: name it with redis://, or name its TLS port';
 
-const CAUSES: Readonly<Record<string, string>> = {
+export const TLS_CAUSES: Readonly<Record<string, string>> = {
   SELF_SIGNED_CERT_IN_CHAIN: AUTHORITY,
   DEPTH_ZERO_SELF_SIGNED_CERT: AUTHORITY,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: AUTHORITY,
@@ -28,6 +28,6 @@ const CAUSES: Readonly<Record<string, string>> = {
 
 /** The sentence for the code of an error, with the code. Null for a code that is about no certificate. */
 export function tlsCause(code: string): string | null {
-  const cause = CAUSES[code];
+  const cause = TLS_CAUSES[code];
   return cause === undefined ? null : `${cause} (${code})`;
 }
