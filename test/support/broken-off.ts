@@ -404,6 +404,31 @@ const resize =
       }
     });
 
+/** Another operator, who knows nothing of the removal that was broken off, removes another node. Then it is taken up. */
+const removeAnother: Scene = (row, signal) =>
+  onLab(row, signal, 1, async (b, lab, leader) => {
+    const spares = await Promise.all([startRedis(), startRedis()]);
+    try {
+      const resize = (...what: string[]) => ['cluster', 'resize', ...what, '--yes', '--timeout', '30s'];
+      for (const [at, { url }] of spares.entries())
+        expect((await b.again(() => b.seq(resize('--add', `r${at + 4}=${url}`)))).error).toBeNull();
+      const more = spares.map(({ port }, at) => ({ id: `r${at + 4}`, port }));
+      const all = new Breaking(row, signal, [...b.nodes, ...more]);
+      await all.breakOff(resize('--remove', 'r5'));
+      for (const id of ['r4', 'r5']) {
+        const done = await b.again(() => all.seq(resize('--remove', id)));
+        expect([id, done.code, done.error]).toEqual([id, 0, null]);
+      }
+      expect((await b.seq(['wait', '--for', 'healthy', '--timeout', '30s'])).code).toBe(0);
+      expect(await lab.leader()).toBe(leader);
+      const members = await b.everywhere((redis) => redis.hget('seq:node:admission', 'config'));
+      for (const text of members) expect(text).toMatch(/\| r1=\S+ r2=\S+ r3=\S+$/);
+      await untilIdentical(lab);
+    } finally {
+      await Promise.all(spares.map((spare) => spare.stop()));
+    }
+  });
+
 /** An entry is changed by hand. The active leader never reads this entry again. */
 const repairByLeader: Scene = (row, signal) =>
   onLab(row, signal, 1, async (b, lab, leader) => {
@@ -459,6 +484,11 @@ const CALLS: readonly [verb: string, scene: Scene, at: readonly Moment[], short?
   ['node replace', replace, ['retire_node', 'request_leader']],
   ['cluster resize --add', resize('add'), ['request_leader']],
   ['cluster resize --remove', resize('remove'), ['request_leader', 'before retire_node', 'retire_node', 'audit']],
+  [
+    'cluster resize --remove, another one follows,',
+    removeAnother,
+    ['request_leader', 'before retire_node', 'retire_node', 'audit'],
+  ],
 ];
 
 export interface BrokenRow {
