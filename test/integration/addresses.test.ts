@@ -153,3 +153,23 @@ test('… and one starts with the old list while the new server is away → the 
   });
   expect((await view(nodes.r3)).admission, 'the old server').toBe('pristine');
 }, 180_000);
+
+test.each([
+  ['answers that it was retired', async (): Promise<void> => undefined],
+  ['was stopped', (server: RedisServer) => server.stop()],
+])(
+  'a list still names a removed node, whose server %s → the sequencer starts without it, and says so',
+  async (_, act) => {
+    const nodes = { r1: await redis(), r2: await redis(), r3: await redis() };
+    await initialise(nodes);
+    const a = await start('a', nodes);
+    await leads(a);
+    await seq(['cluster', 'resize', '--remove', 'r3', '--yes'], nodes);
+    await end(a);
+    await act(nodes.r3);
+    const b = await start('b', nodes);
+    await leads(b);
+    expect(b.log.find((line) => line.includes('NOT_MEMBER'))).toMatch(/"warn".*r3 .*is no member of the cluster/);
+  },
+  180_000,
+);

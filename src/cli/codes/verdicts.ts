@@ -150,6 +150,7 @@ export const VERDICTS = {
     causes: [
       'a list of nodes of another cluster, or from before it was made',
       'a server that was meant to be added: a list alone adds none',
+      'a node that was removed, in a list that was not edited since: seq run goes on without it',
     ],
     todo: ['seq status shows the members', 'leave the node out of --node, SEQ_NODE or the context'],
   },

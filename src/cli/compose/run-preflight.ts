@@ -2,7 +2,7 @@
 // members answers. The nodes decide how many members there are, not the list. Waits for conditions that may still
 // become true; throws for the others.
 import { EXIT, SeqError } from '../../core/errors.js';
-import { familyOf } from '../../core/generation.js';
+import { familyOf, isRetired } from '../../core/generation.js';
 import type { SeqLog } from '../../core/log/log.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
 import { refuseUnfit } from '../../core/operate/bootstrap.js';
@@ -102,15 +102,17 @@ async function usable(
 }
 
 /**
- * Throws when the list names a node that the cluster does not have. With its vote a minority could count as a quorum.
+ * Throws when the list names a server that answers and that the cluster does not have: the operator counts on more nodes
+ * than there are.
  */
 function refuseStrangers(cluster: Cluster, log: SeqLog): void {
   const { configuration } = cluster;
   if (configuration === null) return;
   const members = configuration.members.map(({ id }) => id).join(', ');
-  const named = cluster.strangers.filter(
-    ({ port, listed }) => listed.id !== null || cluster.views.get(port.id)?.outcome === 'accepted',
-  );
+  const named = cluster.strangers.filter(({ port }) => {
+    const reply = cluster.views.get(port.id);
+    return reply?.outcome === 'accepted' && !isRetired(reply.value);
+  });
   if (named.length > 0) {
     const ids = named.map(({ port }) => `${port.id} (${port.url})`);
     throw new SeqError({
@@ -124,10 +126,14 @@ function refuseStrangers(cluster: Cluster, log: SeqLog): void {
       next: [`name ${members} only, or some of them: the others are found`, 'seq status'],
     });
   }
-  // A listed node without an answer and without an id cannot be identified. All members are known without it, so it is
-  // ignored.
-  for (const { port } of cluster.strangers)
-    log.line('warn', `${port.url} does not answer, and no member has that address: it is left out`, {}, port.url);
+  // A removed node stays in a list until somebody edits it, and a sequencer that is started meanwhile must not stand
+  // still for that. All members are known without it.
+  for (const { port, listed } of cluster.strangers) {
+    const reply = cluster.views.get(port.id);
+    const what = listed.id === null ? port.url : `${port.id} (${port.url})`;
+    const why = reply?.outcome === 'accepted' ? reply.value.admissionWhy : 'it does not answer';
+    log.line('warn', `${what} is no member of the cluster, and is left out: ${why}`, { code: 'NOT_MEMBER' }, port.url);
+  }
   for (const { id, from, to } of cluster.readdressed)
     log.line(
       'warn',
