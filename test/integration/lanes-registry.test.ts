@@ -43,8 +43,11 @@ async function until<T>(what: () => Promise<T>): Promise<T> {
 }
 const mark = (client: Redis) => client.hget('seq:lanes', '+memory');
 const incarnation = (client: Redis) => client.hget('seq:node:admission', 'incarnation');
-/** The server is empty and is filled again; it remembers the lanes before the next one may lose its memory. */
-async function losesMemory(node: string): Promise<void> {
+/**
+ * The server is empty and is filled again; it remembers the list, and counts for these lanes, before the next one may
+ * lose its memory.
+ */
+async function losesMemory(node: string, lanes: readonly string[] = []): Promise<void> {
   const client = clients.get(node)!;
   const before = await incarnation(client);
   await lab.kill(node);
@@ -53,6 +56,10 @@ async function losesMemory(node: string): Promise<void> {
     const now = await incarnation(client);
     expect(now).toMatch(/./);
     expect([now === before, await mark(client)]).toEqual([false, now]);
+    for (const lane of lanes) {
+      const record = await client.hmget(`seq:${lane}:node:admission`, 'incarnation', 'pending');
+      expect([lane, ...record]).toEqual([lane, expect.stringMatching(/./), null]);
+    }
   });
 }
 function start(...args: string[]): SequencerProcess {
@@ -184,11 +191,12 @@ describe('the default lane', () => {
   const leaderOf = async (lane: string) => (await clients.get('r1')!.get(`seq:${lane}leader:lock`))?.split('/')[0];
 
   test('run --lanes: nobody else runs the default lane → it is held, and its nodes may lose their memory in turn; whoever runs it gets it', async () => {
+    expect((await seq('lane', 'add', 'led-1', 'led-2')).code).toBe(0);
     const fleet = start('--id', 'seq-f', '--lanes', 'led-*');
-    await until(async () => expect(await leaderOf('led-1:')).toBe('seq-f'));
+    for (const lane of ['led-1:', 'led-2:']) await until(async () => expect(await leaderOf(lane)).toBe('seq-f'));
     await lab.kill('seq-a');
     await until(async () => expect(await leaderOf('')).toBe('seq-f'));
-    for (const node of ['r1', 'r2', 'r3']) await losesMemory(node);
+    for (const node of ['r1', 'r2', 'r3']) await losesMemory(node, ['led-1', 'led-2']);
     expect(await states()).toMatchObject({ 'led-1': 'open', 'led-2': 'open' });
     expect((await seq('lane', 'add', 'gone')).error).toBe('LANE_REMOVED');
     // It says nothing about the producer, and nothing can be submitted to it.
@@ -196,7 +204,7 @@ describe('the default lane', () => {
     expect((await fetch(`${await fleet.url()}/v1/status`)).status).toBe(404);
     await lab.startProcess('seq-a');
     await until(async () => expect(await leaderOf('')).toBe('seq-a'));
-    expect(await leaderOf('led-1:')).toBe('seq-f');
+    for (const lane of ['led-1:', 'led-2:']) await until(async () => expect(await leaderOf(lane)).toBe('seq-f'));
   });
 
   test('run --lanes: a process for one lane has the same id → that lane alone is left to it, and comes back', async () => {

@@ -1,6 +1,8 @@
 // The lane registry as values: one entry as a text, what several nodes' registries say together, and which lanes a
 // pattern means.
 import { describe, expect, test } from 'vitest';
+import type { NodePort } from '../../src/core/ports.js';
+import type { NodeReply, NodeView } from '../../src/core/protocol/types.js';
 import {
   entriesOf,
   entryText,
@@ -11,6 +13,7 @@ import {
   parseEntry,
   type LaneEntry,
 } from '../../src/core/fleet/entries.js';
+import { whatLaneShows } from '../../src/core/fleet/lane-nodes.js';
 import { lanePattern } from '../../src/core/fleet/pattern.js';
 
 function entry(name: string, version: number, writer = 'aa', state: LaneEntry['state'] = 'open'): LaneEntry {
@@ -117,6 +120,31 @@ describe('several nodes', () => {
     const merged = registry(entry('a', 2), entry('b', 1), entry('c', 1));
     expect(missingFrom(registry(entry('a', 1), entry('c', 1)), merged).map(({ name }) => name)).toEqual(['a', 'b']);
     expect(missingFrom(merged, merged)).toEqual([]);
+  });
+});
+
+describe('a lane on its nodes', () => {
+  const [held, gone, empty, other, pending] = [
+    { cluster: 'c.1', pending: '', admission: 'admitted' },
+    { cluster: 'retired:c.1', movedTo: 'removed', pending: '', admission: 'foreign' },
+    { cluster: '', pending: '', admission: 'pristine' },
+    { cluster: 'd.1', pending: '', admission: 'foreign' },
+    { cluster: 'c.1', pending: 'x', admission: 'admitting' },
+  ];
+  test.each([
+    ['every node holds it', [held, held, held], 'made'],
+    ['one node alone says that it was removed', [held, gone, held], 'made'],
+    ['two nodes say that it was removed', [held, gone, gone], 'removed'],
+    ['one node says so, and the others have forgotten', [gone, empty, empty], 'removed'],
+    ['one node says so, and the others are silent', [gone], 'removed'],
+    ['nothing is there', [empty, empty, empty], 'nothing'],
+    ['it was begun', [held, pending, empty], 'begun'],
+    ['too few answer', [held], 'too-few-answers'],
+    ['another cluster has it', [held, held, other], 'other-cluster'],
+  ])('lanes: %s → %j', (_, views, shows) => {
+    const nodes = [1, 2, 3].map(() => ({}) as NodePort);
+    const replies = views.map((value) => ({ outcome: 'accepted', incarnation: '', value }) as NodeReply<NodeView>);
+    expect(whatLaneShows({ nodes, replies }, 'c.1')).toBe(shows);
   });
 });
 

@@ -1,7 +1,7 @@
 // Keeps the lane registry in the memory of the nodes while a sequencer runs: one of the default lane alone (keepLanes),
 // or a process of many lanes (watch-lanes.ts).
 import type { SeqError } from '../../core/errors.js';
-import { keepRegistry } from '../../core/fleet/keep-registry.js';
+import { keepRegistry, remembersWhole } from '../../core/fleet/keep-registry.js';
 import type { RegistryNodes } from '../../core/fleet/registry.js';
 import type { SeqLog } from '../../core/log/log.js';
 import { pause } from '../../core/nodes/pause.js';
@@ -11,18 +11,27 @@ import type { Cluster } from './open-cluster.js';
 
 /** A sequencer of the default lane alone keeps the registry in the memory of the nodes, too. */
 const KEEP_MS = 5000;
+/** After a change of a node. */
+const QUICK_MS = 100;
+const QUICK_TURNS = 20;
 
 /** A node has come back, or has another memory: it is given the registry at once. */
 export class RegistryTurns {
   private waker = new AbortController();
+  private quick = 0;
 
   soon(): void {
     this.waker.abort();
   }
 
-  async next(ms: number, signal: AbortSignal): Promise<void> {
-    await pause(systemClock, ms, AbortSignal.any([signal, this.waker.signal]));
-    if (this.waker.signal.aborted) this.waker = new AbortController();
+  /** `whole`: every member remembers. A node that is just coming back may not be known to the others yet. */
+  async next(ms: number, whole: boolean, signal: AbortSignal): Promise<void> {
+    const again = !whole && this.quick > 0;
+    if (again) this.quick -= 1;
+    await pause(systemClock, again ? QUICK_MS : ms, AbortSignal.any([signal, this.waker.signal]));
+    if (!this.waker.signal.aborted) return;
+    this.waker = new AbortController();
+    this.quick = QUICK_TURNS;
   }
 }
 
@@ -36,14 +45,17 @@ export async function keepLanes(
 ): Promise<void> {
   const at = registryNodes(cluster, (member) => cluster.openMember(member));
   while (!signal.aborted) {
-    if (leads())
+    let whole = !leads();
+    if (!whole)
       try {
-        tellWritten(log, (await keepRegistry(at)).written);
+        const { registry, written } = await keepRegistry(at);
+        tellWritten(log, written);
+        whole = remembersWhole(registry);
       } catch (error) {
         const { message, code } = error as SeqError;
         log.line('debug', `the lanes cannot be read: ${message}`, { code }, `lanes ${code}`);
       }
-    await turns.next(KEEP_MS, signal);
+    await turns.next(KEEP_MS, whole, signal);
   }
 }
 

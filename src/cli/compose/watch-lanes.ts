@@ -2,7 +2,7 @@
 // memory of the nodes. Its home is the default lane: who the nodes are, and whose memory counts, is agreed there, and
 // only a leader of that lane brings a node back. So the process holds the default lane where nobody else runs it.
 import { mergeLanes, type Lanes } from '../../core/fleet/entries.js';
-import { keepRegistry } from '../../core/fleet/keep-registry.js';
+import { keepRegistry, remembersWhole } from '../../core/fleet/keep-registry.js';
 import { probeLane, viewsOf } from '../../core/fleet/lane-nodes.js';
 import { MANY_LANES, type LaneSet } from '../../core/fleet/lane-set.js';
 import type { SeqError } from '../../core/errors.js';
@@ -42,9 +42,11 @@ export async function watchLanes(options: WatchLanesOptions): Promise<void> {
   let told = false;
   while (!signal.aborted) {
     let read = false;
+    let whole = false;
     try {
       const { registry, written } = await keepRegistry(at, known);
       read = true;
+      whole = remembersWhole(registry);
       // An entry is never taken back. What is missing was deleted by hand, and is written again.
       known = mergeLanes([known, registry.lanes]);
       tellWritten(log, written);
@@ -57,7 +59,7 @@ export async function watchLanes(options: WatchLanesOptions): Promise<void> {
     if (read && set.size === 0 && !told)
       log.line('warn', 'no open lane fits the pattern yet: it waits', { event: 'lanes' });
     if (read) told = set.size === 0;
-    await turns.next(Math.max(REGISTRY_MS, set.size * REGISTRY_MS_A_LANE), signal);
+    await turns.next(Math.max(REGISTRY_MS, set.size * REGISTRY_MS_A_LANE), whole, signal);
   }
 }
 

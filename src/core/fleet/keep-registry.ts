@@ -15,15 +15,20 @@ export interface Kept {
  */
 export async function keepRegistry(at: RegistryNodes, own: Lanes = new Map()): Promise<Kept> {
   const first = await readRegistry(at);
-  if (remembersWhole(first)) return { registry: first, written: await give(at, first, first, own) };
+  if (allRemember(first)) return { registry: first, written: await give(at, first, first, own) };
   // A memory that had forgotten is filled with what a quorum says after that was seen. What counted before it was lost
   // is read from the others. What counts after it was lost is stored by a quorum of others.
   const registry = await readRegistry(at);
   const written = await give(at, first, registry, own);
-  return { registry: remembersWhole(registry) ? registry : await readRegistry(at), written };
+  return { registry: allRemember(registry) ? registry : await readRegistry(at), written };
 }
 
-function remembersWhole({ answers }: Registry): boolean {
+/** Every member answers, and remembers. */
+export function remembersWhole(registry: Registry): boolean {
+  return registry.silent.length === 0 && allRemember(registry);
+}
+
+function allRemember({ answers }: Registry): boolean {
   return [...answers.values()].every(({ remembers }) => remembers);
 }
 
