@@ -102,8 +102,8 @@ async function usable(
 }
 
 /**
- * Throws when the list names a server that answers and that the cluster does not have: the operator counts on more nodes
- * than there are.
+ * Throws when the list names a server that answers and that is no member: the operator counts on more nodes than there
+ * are.
  */
 function refuseStrangers(cluster: Cluster, log: SeqLog): void {
   const { configuration } = cluster;
