@@ -21,7 +21,7 @@ export interface RegistryNodes {
 }
 
 /** What one member has. */
-export interface NodeLanes {
+interface NodeLanes {
   port: NodePort;
   /** The memory that answered. */
   incarnation: string;
