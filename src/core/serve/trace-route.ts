@@ -8,13 +8,13 @@ import { malformed } from './envelope.js';
 import { heightOf } from './read-routes.js';
 import type { RecentSubmissions, SubmittedItem } from './recent-submissions.js';
 
-export interface TraceRouteOptions {
+interface TraceRouteOptions {
   apiOf(request: FastifyRequest): SequencerApi;
   prefix: string;
   recent: RecentSubmissions;
 }
 
-export interface TraceAnswer {
+interface TraceAnswer {
   id: string;
   lane: string;
   nowMs: number;
