@@ -40,7 +40,7 @@ export default class RepairVerify extends RepairCommand {
         first:
           first === undefined
             ? ''
-            : `${first.node || 'between nodes'} at height ${first.height ?? '-'}: ${first.witness}`,
+            : `${first.node || 'between nodes'}${first.height === null ? '' : ` at height ${first.height}`}: ${first.witness}`,
       },
       options.target,
     );

@@ -119,8 +119,13 @@ function outside(node: string, read: EntriesRead, place: (height: number, seq: n
 }
 
 /** `r3: entry 5-9 of seq-z stands above the head …`. */
-export function strayText({ node, id, writer, why }: Stray): string {
-  return `${node}: entry ${id}${writer === '' ? '' : ` of ${writer}`} stands ${why}`;
+export function strayText(stray: Stray): string {
+  return `${stray.node}: ${strayWitness(stray)}`;
+}
+
+/** The same, where the node stands beside it. */
+export function strayWitness({ id, writer, why }: Stray): string {
+  return `entry ${id}${writer === '' ? '' : ` of ${writer}`} stands ${why}`;
 }
 
 /** The first stray entry, and how many there are. '' without one. */

@@ -8,7 +8,7 @@ import type { ClusterView } from '../view/cluster-view.js';
 import { inspectWithProbes, probeNodes } from '../view/inspect.js';
 import { heldRange, readChunks } from './chunks.js';
 import type { MatrixOptions } from './matrix.js';
-import { readStrays, strayText } from './strays.js';
+import { readStrays, strayWitness } from './strays.js';
 import { NodeProof, type Violation } from './verify-node.js';
 
 const MOST_VIOLATIONS = 1000;
@@ -76,7 +76,7 @@ export async function verifyStreams(options: VerifyOptions): Promise<Verified> {
   const strays = await readStrays({ ...options, nodes: chosen, probes: later });
   const all = [...between];
   for (const stray of strays.found)
-    all.push({ node: stray.node, height: null, code: 'STRAY', witness: strayText(stray) });
+    all.push({ node: stray.node, height: null, code: 'STRAY', witness: strayWitness(stray) });
   const rows = chosen.map(({ id }) => {
     const reply = later.find((o) => o.id === id)?.reply;
     const found = proofs.get(id)?.finish(reply?.outcome === 'accepted' ? reply.value : null) ?? [];
