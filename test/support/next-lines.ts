@@ -81,7 +81,10 @@ export async function nextProblem(line: string, shownBy: readonly string[]): Pro
   const [shown, own] = [targetOf(shownBy), targetOf(words)];
   if (shown.cluster !== null && own.cluster === null && !words.some((word) => word.startsWith('--node')))
     return `it lacks -c ${shown.cluster}`;
-  if (shown.lane !== null && own.lane === null) return `it lacks --lane ${shown.lane}`;
+  // Its lanes are arguments, and it refuses the flag.
+  const refusesLane = /^lane\b/.test(id);
+  if (refusesLane && own.lane !== null) return 'it names --lane, which it refuses';
+  if (!refusesLane && shown.lane !== null && own.lane === null) return `it lacks --lane ${shown.lane}`;
   if (shownBy.includes('--node') && own.cluster === null && !words.includes('--node')) return 'it lacks --node';
   return null;
 }

@@ -15,7 +15,12 @@ export const WORDS = {
     'nothing while somebody leads: the leader admits it again',
     'seq node admit',
   ),
-  EMPTY: word('State of a node: its server holds no key of a cluster.', 'seq cluster init', 'seq node admit'),
+  EMPTY: word(
+    'State of a node: its server holds no key of this chain.',
+    'seq cluster init',
+    'seq lane ls',
+    'seq node admit',
+  ),
   REFUSED: word('State of a node: its server refuses us, by password or by rights.', 'seq explain NOAUTH'),
   FOREIGN: word('State of a node: its server belongs to another cluster, generation or node id. It is never touched.'),
   STRANGER: word(

@@ -33,14 +33,12 @@ export default class RepairVerify extends RepairCommand {
     const verified = await verifyStreams(options);
     options.endProgress();
     const [first] = verified.violations;
+    const at = first?.height == null ? '' : ` at height ${first.height}`;
     const result = provenResult(
       plan,
       {
         total: verified.total,
-        first:
-          first === undefined
-            ? ''
-            : `${first.node || 'between nodes'}${first.height === null ? '' : ` at height ${first.height}`}: ${first.witness}`,
+        first: first === undefined ? '' : `${first.node || 'between nodes'}${at}: ${first.witness}`,
       },
       options.target,
     );
