@@ -130,6 +130,7 @@ describe.skipIf(!mayDeploy)('the first runbook of DEPLOYING.md', () => {
       await output('bash', ['-c', `${cli} --user seq --pass ${secret('redis-password')} config get dir`], local),
     ).toMatch(/NOPERM/);
     expect(await hosts.run('old', 'ps -o user= -C node | sort -u')).toBe('seq\n');
+    await eventually(async () => expect(await hosts.run('old', 'cat /var/log/seq/*')).toMatch(/started as old in/));
     targets = [urlOf(11), urlOf(12)];
     client.token = secret('token');
     agents = new Agents({ ca: readFileSync(nodeCa) });
