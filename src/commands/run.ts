@@ -89,6 +89,9 @@ export default class Run extends SeqCommand {
     'adopt-producer': Flags.boolean({
       description: 'the lane takes the producer of this sequencer, when it leads (once)',
     }),
+    'listed-addresses': Flags.boolean({
+      description: 'ask each node at its listed address alone, also where the cluster has it at another one',
+    }),
     'no-readmit': Flags.boolean({
       description: 'when leading, leave out nodes that lost their memory instead of re-admitting them',
     }),

@@ -83,6 +83,7 @@ export class LaneStarter {
       eager: settings.eager,
       rests: true,
       readmit: settings.readmit,
+      seeksNodes: settings.seeksNodes,
       priority: settings.priority,
       turnKey: (id) => placementKey(lane, id),
       slot: (free) => this.promotions.take(free),

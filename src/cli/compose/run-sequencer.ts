@@ -165,6 +165,7 @@ function sequencerOptions(
     maxItemsBytes,
     eager: settings.eager,
     readmit: settings.readmit,
+    seeksNodes: settings.seeksNodes,
     priority: settings.priority,
     version: settings.version,
     url: '',

@@ -41,6 +41,8 @@ export interface RunSettings {
   bootstrap: boolean;
   adoptNodes: boolean;
   adoptProducer: boolean;
+  /** While it runs, a node is sought at the address that the cluster has, too. */
+  seeksNodes: boolean;
   readmit: boolean;
   /** false: switched off by SEQ_DISABLE. */
   warmUp: boolean;
@@ -146,6 +148,7 @@ export async function runSettings(
     bootstrap,
     adoptNodes,
     adoptProducer: get('adopt-producer', asSwitch, false),
+    seeksNodes: !get('listed-addresses', asSwitch, false),
     readmit: !get('no-readmit', asSwitch, false),
     warmUp: !disabledShortcuts(sources.env['SEQ_DISABLE']).has('warm-up'),
     listen,

@@ -36,6 +36,8 @@ export interface SequencerOptions {
   eager: boolean;
   /** Without work, the lease is extended without a block. Absent: a block each block time. */
   rests?: boolean;
+  /** false: a node is asked at its listed address alone while this process runs (lead/node-addresses.ts). */
+  seeksNodes?: boolean;
   /** Re-admit nodes that lost their memory, when leading. */
   readmit: boolean;
   /** 0 promotes first. Each higher number waits one turn more. */

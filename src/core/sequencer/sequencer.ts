@@ -366,7 +366,7 @@ export class Sequencer implements SequencerApi {
     for (const node of nodes) this.heedRequests(node);
     this.presences.start();
     this.follower.start();
-    this.addresses.start();
+    if (this.options.seeksNodes !== false) this.addresses.start();
     void this.storeRepairs.scrub();
     this.turn();
   }
