@@ -173,3 +173,17 @@ test.each([
   },
   180_000,
 );
+
+test('a server was started with a copy of another node’s data → a sequencer starts on the others, and says so', async () => {
+  const nodes = { r1: await redis(), r2: await redis(), r3: await redis() };
+  await initialise(nodes);
+  const a = await start('a', nodes);
+  await leads(a);
+  await end(a);
+  const [from, to] = [client(nodes.r3), client(nodes.r2)];
+  await to.flushall();
+  for (const key of await from.keys('*')) await to.restore(key, 0, (await from.dumpBuffer(key))!);
+  const b = await start('b', nodes);
+  await leads(b);
+  expect(b.log.find((line) => line.includes('its own record says r3'))).toMatch(/"warn".*it goes on without r2/);
+}, 180_000);

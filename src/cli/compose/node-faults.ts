@@ -96,6 +96,12 @@ export function unfitNodes(cluster: Cluster, seen: readonly Seen[]): Fault[] {
       );
       return [{ node: port, error }];
     }
+    const named = cluster.listed[cluster.nodes.indexOf(port)]?.id !== null;
+    if (view.cluster !== '' && view.node !== '' && view.node !== port.id && named) {
+      const said = `${port.url} is called ${port.id} here, but its own record says ${view.node}`;
+      const why = 'an id stands for one memory: under another name its promises would count for another node';
+      return [{ node: port, error: notThisNode(said, port.url, why) }];
+    }
     try {
       refuseUnfit([{ port, view }]);
       return [];

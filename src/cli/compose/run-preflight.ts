@@ -15,7 +15,6 @@ import {
   clusteredNodes,
   deniedNodes,
   nodesWithoutRights,
-  notThisNode,
   unfitNodes,
   type Answer,
   type Fault,
@@ -86,7 +85,7 @@ async function usable(
   refuseUnfit(seen);
   // An identity that only few nodes reported is not enough to refuse a node: ask again.
   if (cluster.identity.cluster === '' && seen.some(({ view }) => view.cluster !== '')) return false;
-  if (!sameCluster(cluster, seen, log)) return false;
+  if (!sameCluster(seen, log)) return false;
   if (!quorumAnswers(cluster, replies, seen, log)) return false;
   if (!seen.some(({ view }) => view.cluster !== '' && view.admission !== 'bootstrap')) {
     // A cluster is made of all its nodes.
@@ -168,27 +167,14 @@ function tolerate(cluster: Cluster, replies: readonly Answer[], faults: readonly
 }
 
 /** False: a node has a guessed name, and its own record has another one. */
-function sameCluster(cluster: Cluster, seen: readonly Seen[], log: SeqLog): boolean {
-  for (const { port, view } of seen) {
-    if (view.cluster === '') continue;
-    if (view.node === port.id || view.node === '') continue;
-    if (cluster.listed[cluster.nodes.indexOf(port)]?.id === null) {
-      // it got a guessed name while it was silent, unless another node shows the same record
-      log.line(
-        'warn',
-        `asking again: ${port.url} is called ${port.id} here, and its record says ${view.node}`,
-        {},
-        port.url,
-      );
-      return false;
-    }
-    throw notThisNode(
-      `${port.url} is called ${port.id} here, but its own record says ${view.node}`,
-      port.url,
-      'an id stands for one memory: under another name its promises would count for another node',
-    );
-  }
-  return true;
+function sameCluster(seen: readonly Seen[], log: SeqLog): boolean {
+  // It got a guessed name while it was silent, unless another node shows the same record.
+  const guessed = seen.find(({ port, view }) => view.cluster !== '' && view.node !== '' && view.node !== port.id);
+  if (guessed === undefined) return true;
+  const { port, view } = guessed;
+  const text = `asking again: ${port.url} is called ${port.id} here, and its record says ${view.node}`;
+  log.line('warn', text, {}, port.url);
+  return false;
 }
 
 function quorumAnswers(cluster: Cluster, replies: readonly Answer[], seen: readonly Seen[], log: SeqLog): boolean {
