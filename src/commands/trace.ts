@@ -3,12 +3,15 @@ import { SeqCommand } from '../cli/command/base-command.js';
 import { usageError } from '../cli/support/failure.js';
 import { countFlag, heightFlag } from '../cli/support/flags.js';
 import { CALLER_FLAGS } from '../cli/compose/caller.js';
+import { askOptions } from '../cli/compose/target.js';
 import type { Result } from '../cli/present/result.js';
 import { traceResult } from '../cli/present/trace.js';
 import { announcedAddresses } from '../cli/submit/addresses.js';
 import { wantedItem } from '../cli/submit/wanted-item.js';
 import { targetOf } from '../core/http-call.js';
 import { traceItem } from '../core/report/trace.js';
+import { inspectCluster } from '../core/view/inspect.js';
+import { refuseNoAnswer } from '../core/view/no-answer.js';
 
 /** One sequencer has this long to answer. */
 const LIMIT_MS = 3000;
@@ -54,6 +57,8 @@ export default class Trace extends SeqCommand {
     this.step('asking the nodes for the addresses of the sequencers');
     const announced =
       cluster && (await announcedAddresses(cluster.nodes, cluster.nodeTimeoutMs, cluster.settings.sequencers));
+    if (cluster && announced?.urls.length === 0 && announced.nodesAnswered === 0)
+      refuseNoAnswer(await inspectCluster(askOptions(cluster)));
     this.step('asking every sequencer about the item');
     const trace = await traceItem({
       urls: announced?.urls ?? flags.http ?? [],

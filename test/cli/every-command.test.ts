@@ -222,6 +222,7 @@ describe('a cluster that cannot be asked', () => {
   const argsOf = (id: string) => [
     ...needed(id),
     ...(id === 'watch' ? ['--count', '1'] : id === 'stream:diff' ? ['--on', 'n1'] : []),
+    ...(id === 'trace' ? ['a-key'] : []),
     ...(id === 'submit' ? [join(home, 'items.txt'), '--give-up', '300ms'] : []),
     ...('confirm' in command(id).flags || id === 'stepdown' ? ['--yes'] : []).filter(
       (flag) => flag.slice(2) in command(id).flags,
