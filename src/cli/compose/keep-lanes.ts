@@ -65,7 +65,7 @@ export function tellWritten(log: SeqLog, written: ReadonlyMap<string, number>): 
       log.line('info', `${node} lacked ${count} entries of the lanes: it has them now`, { node, event: 'lanes' });
 }
 
-/** Members that are added or moved while it runs are opened once. */
+/** Members that are added or moved while it runs are opened once, as soon as they can be. */
 export function registryNodes(
   cluster: Cluster,
   open: (member: { id: string; url: string }) => Promise<NodePort>,
@@ -79,6 +79,8 @@ export function registryNodes(
       const key = `${member.id} ${member.url}`;
       const port = opened.get(key) ?? open(member);
       opened.set(key, port);
+      // A secret that cannot be read now is read again at the next reading.
+      port.catch(() => opened.delete(key));
       return port;
     },
   };

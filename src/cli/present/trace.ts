@@ -55,7 +55,7 @@ export function traceResult(trace: ItemTrace, wanted: WantedItem): Result {
 
 type Judged = NonNullable<Result['verdict']> & { exit: NonNullable<Result['exit']> };
 
-function judge({ item, waits, damaged, steps, witnesses, silent }: ItemTrace, wanted: WantedItem): Judged {
+function judge({ item, waits, leads, damaged, steps, witnesses, silent }: ItemTrace, wanted: WantedItem): Judged {
   const name = 'key' in wanted ? wanted.key : `item ${wanted.index} of block ${wanted.height}`;
   if (item !== null)
     return {
@@ -64,13 +64,15 @@ function judge({ item, waits, damaged, steps, witnesses, silent }: ItemTrace, wa
       reason: 'key' in wanted ? `${name} is item ${item.index} of block ${item.height}` : `${name} is in the chain`,
       exit: EXIT.ok,
     };
-  if (damaged.length > 0 || silent.length > 0 || witnesses.length === 0) {
+  if (damaged.length > 0 || silent.length > 0 || !leads) {
     const why =
       damaged.length > 0
         ? `the store of ${damaged.join(', ')} is damaged there, and is being repaired`
         : witnesses.length === 0
           ? 'no sequencer answered'
-          : `${silent.length} of ${witnesses.length + silent.length} sequencers did not answer`;
+          : silent.length > 0
+            ? `${silent.length} of ${witnesses.length + silent.length} sequencers did not answer`
+            : 'none of those that answered leads, and a follower may be behind';
     return {
       verdict: 'UNKNOWN',
       reasonCode: 'ITEM_UNKNOWN',

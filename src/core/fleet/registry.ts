@@ -110,7 +110,9 @@ async function otherPorts(
     const { port, reply } = one;
     return port.url !== url && !(reply.outcome === 'accepted' && reply.incarnation === memory);
   });
-  return Promise.all(elsewhere.map(openMember));
+  // A member that cannot be opened has not answered. The others decide.
+  const opened = await Promise.allSettled(elsewhere.map((member) => openMember(member)));
+  return opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
 }
 
 type Accepted = Extract<Reply, { outcome: 'accepted' }>;

@@ -42,6 +42,8 @@ export interface ItemTrace {
   item: { height: number; index: number; items: number | null; hash: string; epoch: number; timestamp: number } | null;
   /** A submission was received and has no answer yet. */
   waits: boolean;
+  /** A leader answered: it has every block that is committed, and a follower may be behind. */
+  leads: boolean;
   /** Sequencers whose memory of the key is damaged. */
   damaged: string[];
   steps: TraceStep[];
@@ -53,6 +55,7 @@ export interface ItemTrace {
 interface Told {
   id: string;
   lane: string;
+  role: string;
   nowMs: number;
   rememberedSinceMs: number | null;
   key: string | null;
@@ -85,6 +88,7 @@ export async function traceItem(options: TraceOptions): Promise<ItemTrace> {
     key: 'key' in options.wanted ? options.wanted.key : (all.find(({ told }) => told.key !== null)?.told.key ?? null),
     item: found ? { ...found.block!, ...found.item! } : null,
     waits: all.some(({ told }) => told.submissions.some(({ answeredMs }) => answeredMs === null)),
+    leads: all.some(({ told }) => told.role === 'leader'),
     damaged: all.flatMap(({ told }) => (told.damaged ? [told.id] : [])),
     steps: steps.sort((a, b) => a.atMs - b.atMs || ORDER.indexOf(a.what) - ORDER.indexOf(b.what)),
     witnesses: all.map(({ url, told, aheadMs, errorMs }) => ({

@@ -90,7 +90,7 @@ export class RecentSubmissions {
   /** Drops half of it at once: the cost of one item stays the same however much is remembered. */
   private forget(): void {
     let from = 0;
-    while (this.items > MOST_ITEMS) this.items -= this.records[from++]!.keys.length;
+    while (this.items > MOST_ITEMS && from < this.records.length - 1) this.items -= this.records[from++]!.keys.length;
     this.records = this.records.slice(from);
   }
 }

@@ -17,6 +17,8 @@ interface TraceRouteOptions {
 interface TraceAnswer {
   id: string;
   lane: string;
+  /** Only a leader is sure to have every block that is committed. */
+  role: string;
   nowMs: number;
   /** Submissions to this port before this time are forgotten. null: none came. */
   rememberedSinceMs: number | null;
@@ -36,10 +38,11 @@ type Wanted = { key: string } | { height: number; index: number };
 export function traceRoute(app: FastifyInstance, { apiOf, prefix, recent }: TraceRouteOptions): void {
   app.get<{ Querystring: Record<string, string> }>(`${prefix}/trace`, async (request): Promise<TraceAnswer> => {
     const api = apiOf(request as FastifyRequest);
-    const { id, lane } = api.status();
+    const { id, lane, role } = api.status();
     return {
       id,
       lane,
+      role,
       nowMs: Date.now(),
       rememberedSinceMs: recent.sinceMs,
       ...trace(api, wantedOf(request.query), recent),
@@ -63,7 +66,7 @@ function trace(
   api: SequencerApi,
   wanted: Wanted,
   recent: RecentSubmissions,
-): Omit<TraceAnswer, 'id' | 'lane' | 'nowMs' | 'rememberedSinceMs'> {
+): Omit<TraceAnswer, 'id' | 'lane' | 'role' | 'nowMs' | 'rememberedSinceMs'> {
   const receipt = 'key' in wanted ? api.receipt(wanted.key) : undefined;
   const position = 'key' in wanted ? (receipt === 'unproven' ? undefined : receipt) : wanted;
   const block = position && api.block(position.height);
