@@ -145,7 +145,7 @@ function laneRemoved(lane: string, { id, url }: NodePort): SeqError {
   });
 }
 
-export function notThisNode(message: string, url: string, why: string): SeqError {
+function notThisNode(message: string, url: string, why: string): SeqError {
   return new SeqError({
     code: 'WRONG_CLUSTER',
     exit: EXIT.precondition,
